@@ -1,0 +1,1 @@
+"""See tasks_lib/README.md, floor `execution`."""
