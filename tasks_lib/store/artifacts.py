@@ -1,0 +1,266 @@
+"""Content-addressed Parquet artifacts with records: the record is the only truth of "done".
+
+Writing: cast to the fixed schema, refuse nulls, NaN and duplicate keys, write under a temporary name outside every glob,
+fsync, read the footer back, rename, then write the record the same way. Reading: a missing, unreadable, truncated or altered
+artifact is *not done*: `ok` says False with a warning that names the key, and the stage recomputes (known faults P03, S01, S03).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import logging
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tasks_lib.store.keys import digest
+from tasks_lib.store.schemas import Table
+from tasks_lib.store.settings import settings
+
+log = logging.getLogger("dsabench.store")
+
+
+class ArtifactRefused(ValueError):
+    """A table that may not be published: wrong columns, nulls, NaN or duplicate keys."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What stands beside an artifact. `sha256` and `bytes` are of the Parquet file; `inputs` are keys or digests."""
+
+    table: str
+    stage: str
+    key: str
+    rows: int
+    bytes: int
+    sha256: str
+    schema: str
+    inputs: dict[str, str] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+def _schema_digest(schema: pa.Schema) -> str:
+    return digest([[f.name, str(f.type), f.nullable] for f in schema])
+
+
+def conform(table: Table, data: pl.DataFrame | pa.Table | Sequence[Mapping[str, Any]]) -> pa.Table:
+    """`data` as an Arrow table with exactly the table's schema, or ArtifactRefused naming what is wrong.
+
+    A sequence of mappings must hold exactly the columns of the schema; other schemas are refused, never inferred.
+    """
+    schema = table.schema
+    if isinstance(data, pl.DataFrame):
+        arrow = data.to_arrow()
+    elif isinstance(data, pa.Table):
+        arrow = data
+    else:
+        wanted = set(schema.names)
+        for i, row in enumerate(data):
+            if set(row) != wanted:
+                odd = sorted(set(row) ^ wanted)
+                raise ArtifactRefused(
+                    f"{table.stage} row {i}: expected columns {schema.names}, found a difference in {odd}."
+                )
+        try:
+            arrow = pa.Table.from_pylist([dict(r) for r in data], schema=schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise ArtifactRefused(
+                f"{table.stage}: values do not fit the schema ({error}); fix the producing stage."
+            ) from error
+    if set(arrow.column_names) != set(schema.names):
+        odd = sorted(set(arrow.column_names) ^ set(schema.names))
+        raise ArtifactRefused(f"{table.stage}: expected columns {schema.names}, found a difference in {odd}.")
+    try:
+        arrow = arrow.select(schema.names).cast(schema)
+    except (pa.ArrowInvalid, ValueError, pa.ArrowNotImplementedError) as error:
+        raise ArtifactRefused(f"{table.stage}: column types do not fit the schema ({error}).") from error
+    for name in schema.names:
+        column = arrow.column(name)
+        if column.null_count and name not in table.nullable:
+            raise ArtifactRefused(f"{table.stage}: column {name} has {column.null_count} nulls, expected none.")
+        if pa.types.is_floating(column.type) and len(column) and pa.compute.any(pa.compute.is_nan(column)).as_py():
+            raise ArtifactRefused(
+                f"{table.stage}: column {name} holds NaN, expected a number decided by rule (0/0 is stored as 0)."
+            )
+    if arrow.num_rows and table.key:
+        frame = pl.from_arrow(arrow.select(list(table.key)))
+        assert isinstance(frame, pl.DataFrame)
+        repeated = frame.filter(frame.is_duplicated())
+        if repeated.height:
+            raise ArtifactRefused(f"{table.stage}: duplicate key {repeated.row(0)}, expected unique {table.key}.")
+    return arrow
+
+
+class ArtifactStore:
+    """Artifacts below one fsspec URL, resolved once (a relative path becomes absolute)."""
+
+    def __init__(self, url: str | None = None) -> None:
+        raw = url or settings().resolved_store_url
+        self.fs, root = fsspec.core.url_to_fs(raw)
+        self.local = "file" in (self.fs.protocol if isinstance(self.fs.protocol, tuple) else (self.fs.protocol,))
+        self.root = str(Path(root).resolve()) if self.local else root
+        self._seen: dict[str, tuple[Any, bool]] = {}
+
+    def path(self, table: Table, key: str) -> str:
+        """Path of the Parquet file of an artifact (whether or not it exists)."""
+        return f"{self.root}/{table.name}/{key}.parquet"
+
+    def record_path(self, table: Table, key: str) -> str:
+        return f"{self.root}/{table.name}/{key}.json"
+
+    def record(self, table: Table, key: str) -> Record | None:
+        """The record of an artifact, or None when there is none or it cannot be read."""
+        path = self.record_path(table, key)
+        try:
+            data = json.loads(self.fs.cat_file(path))
+            return Record(**data)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            log.warning("record of %s %s cannot be read (%s); the artifact counts as not done", table.stage, key, error)
+            return None
+
+    def _stat(self, path: str) -> tuple[Any, ...]:
+        info = self.fs.info(path)
+        return (info["size"], info.get("mtime"), info.get("ino"), info.get("mode"))
+
+    def ok(self, table: Table, key: str) -> bool:
+        """True when record and file are there, of this schema, and the file's sha256 is the recorded one."""
+        record = self.record(table, key)
+        if record is None:
+            return False
+        path = self.path(table, key)
+        try:
+            stat = self._stat(path)
+            known = self._seen.get(path)
+            if known is not None and known[0] == stat:
+                return known[1]
+            with self.fs.open(path, "rb") as stream:
+                found = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            log.warning("artifact %s %s cannot be read (%s); it will be recomputed", table.stage, key, error)
+            return False
+        good = found == record.sha256 and record.stage == table.stage and record.schema == _schema_digest(table.schema)
+        if not good:
+            log.warning("artifact %s %s does not match its record; it will be recomputed", table.stage, key)
+        self._seen[path] = (stat, good)
+        return good
+
+    def _put(self, path: str, data: bytes) -> None:
+        """Atomic: temporary name outside the glob, fsync, rename."""
+        folder = path.rsplit("/", 1)[0]
+        self.fs.makedirs(folder, exist_ok=True)
+        if not self.local:
+            self.fs.pipe_file(path, data)
+            return
+        temporary = f"{folder}/.tmp-{uuid.uuid4().hex}"
+        with open(temporary, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+
+    def write(
+        self,
+        table: Table,
+        key: str,
+        data: pl.DataFrame | pa.Table | Sequence[Mapping[str, Any]],
+        inputs: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Record:
+        """Publish a table under `key`. Rows are sorted by the table's key so that equal content has equal bytes.
+
+        Raises ArtifactRefused. The file is complete and checked before the record appears.
+        """
+        arrow = conform(table, data)
+        if arrow.num_rows:
+            arrow = arrow.sort_by([(name, "ascending") for name in table.key])
+        buffer = io.BytesIO()
+        pq.write_table(arrow, buffer, compression="zstd")
+        raw = buffer.getvalue()
+        if pq.read_metadata(io.BytesIO(raw)).num_rows != arrow.num_rows:
+            raise ArtifactRefused(f"{table.stage} {key}: the written file does not hold {arrow.num_rows} rows.")
+        self._put(self.path(table, key), raw)
+        record = Record(
+            table=table.name,
+            stage=table.stage,
+            key=key,
+            rows=arrow.num_rows,
+            bytes=len(raw),
+            sha256=hashlib.sha256(raw).hexdigest(),
+            schema=_schema_digest(table.schema),
+            inputs=dict(inputs or {}),
+            params=dict(params or {}),
+        )
+        self._put(self.record_path(table, key), json.dumps(asdict(record), sort_keys=True).encode())
+        self._seen.pop(self.path(table, key), None)
+        return record
+
+    def read(self, table: Table, key: str) -> pl.DataFrame:
+        """The artifact as a Polars frame, with the fixed schema. Raises FileNotFoundError when it is not done."""
+        if not self.ok(table, key):
+            raise FileNotFoundError(f"{table.stage} {key} is not done in {self.root}; run the stage that makes it.")
+        with self.fs.open(self.path(table, key), "rb") as stream:
+            frame = pl.from_arrow(pq.read_table(stream, schema=table.schema))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def committed(self, table: Table) -> list[str]:
+        """Keys whose artifact is ok. Torn, empty or unrecorded files are left out; temporary ones are removed."""
+        folder = f"{self.root}/{table.name}"
+        if not self.fs.exists(folder):
+            return []
+        keys = []
+        for path in sorted(self.fs.ls(folder, detail=False)):
+            name = path.rsplit("/", 1)[-1]
+            if name.startswith(".tmp-"):
+                with contextlib.suppress(FileNotFoundError):
+                    self.fs.rm_file(path)
+            elif name.endswith(".parquet") and self.ok(table, name.removesuffix(".parquet")):
+                keys.append(name.removesuffix(".parquet"))
+        return keys
+
+
+def read_file(table: Table, path: Path | str) -> pl.DataFrame:
+    """A table kept outside the store (a release folder), read with its fixed schema.
+
+    Raises ArtifactRefused naming the path when the file is missing, damaged or of another schema.
+    """
+    try:
+        arrow = pq.read_table(path)
+    except FileNotFoundError as error:
+        raise ArtifactRefused(
+            f"{path} is missing; expected table {table.stage} there; build the release again."
+        ) from error
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ArtifactRefused(
+            f"{path} cannot be read as Parquet ({error}); expected table {table.stage}; build the release again."
+        ) from error
+    frame = pl.from_arrow(conform(table, arrow))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def write_file(table: Table, path: Path, data: pl.DataFrame | pa.Table | Sequence[Mapping[str, Any]]) -> str:
+    """Write a table outside the store (sorted by its key, atomic); returns the file's sha256."""
+    arrow = conform(table, data)
+    if arrow.num_rows:
+        arrow = arrow.sort_by([(name, "ascending") for name in table.key])
+    buffer = io.BytesIO()
+    pq.write_table(arrow, buffer, compression="zstd")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f".tmp-{uuid.uuid4().hex}"
+    temporary.write_bytes(buffer.getvalue())
+    os.replace(temporary, path)
+    return hashlib.sha256(buffer.getvalue()).hexdigest()

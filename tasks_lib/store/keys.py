@@ -1,0 +1,146 @@
+"""Digests and keys: canonical JSON, sha256, keys of artifacts, digests of code and prompt files.
+
+A key that cannot be built is an error (`KeyUnavailable`), never a silent miss (known fault P01).
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import hmac
+import json
+import math
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tasks_lib.store.settings import PROJECT_ROOT
+
+
+class KeyUnavailable(TypeError):
+    """cache_key_unavailable: a value has no canonical form, so no key exists and nothing may run under it."""
+
+
+def _plain(value: Any, where: str) -> Any:
+    """JSON-ready form that keeps types apart: tuples differ from lists, bytes from text, 1 from 1.0 and True."""
+    if isinstance(value, Enum):
+        return _plain(value.value, where)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return {"__float__": repr(value)}
+        return value
+    if isinstance(value, bytes):
+        return {"__bytes__": value.hex()}
+    if isinstance(value, Path):
+        return {"__path__": str(value)}
+    if isinstance(value, tuple):
+        return {"__tuple__": [_plain(v, f"{where}[{i}]") for i, v in enumerate(value)]}
+    if isinstance(value, list):
+        return [_plain(v, f"{where}[{i}]") for i, v in enumerate(value)]
+    if isinstance(value, Mapping):
+        for k in value:
+            if not isinstance(k, str):
+                raise KeyUnavailable(
+                    f"cache_key_unavailable: {where} has a key of type {type(k).__name__}, expected text; use text keys."
+                )
+        return {str(k): _plain(v, f"{where}.{k}") for k, v in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {"__record__": type(value).__name__, **{k: _plain(v, f"{where}.{k}") for k, v in fields.items()}}
+    raise KeyUnavailable(
+        f"cache_key_unavailable: {where} is a {type(value).__name__}, expected plain data (text, numbers, lists, "
+        "mappings, records); pass a digest or a path instead."
+    )
+
+
+def canonical_json(value: Any) -> str:
+    """One text for one value: sorted keys, no spaces, types kept apart. Raises KeyUnavailable naming the place."""
+    return json.dumps(
+        _plain(value, "value"), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def sha256_bytes(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_text(text: str) -> str:
+    """sha256 hex of text; unpaired surrogates (undecodable database text) keep their bytes."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """sha256 hex of the canonical JSON of plain data."""
+    return sha256_text(canonical_json(value))
+
+
+def keyed_digest(key: bytes, text: str) -> str:
+    """HMAC-sha256 hex: public ids, allowlist order, seeds (PROTOCOL 1, known fault K02)."""
+    return hmac.new(key, text.encode("utf-8"), hashlib.sha256).hexdigest()
+
+
+def sha256_file(path: Path | str) -> str:
+    """sha256 hex of a file's bytes."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _code_of(path: Path) -> str:
+    """Meaning of a source file: for Python its tree without docstrings, for anything else its bytes."""
+    if path.suffix != ".py":
+        return sha256_file(path)
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+            and isinstance(body[0].value.value, str)
+        ):
+            node.body = body[1:]
+    return sha256_text(ast.dump(tree))
+
+
+@cache
+def code_digest(*parts: str) -> str:
+    """sha256 hex over the code and prompt files of `parts` (paths below the project root, such as `tasks_lib/routing`).
+
+    Comments and docstrings do not count; helpers, prompts and SQL files do (known fault P01).
+    """
+    found: list[tuple[str, str]] = []
+    for part in parts:
+        base = PROJECT_ROOT / part
+        files: Iterable[Path] = [base] if base.is_file() else base.rglob("*")
+        for path in sorted(files):
+            if (
+                path.is_file()
+                and "__pycache__" not in path.parts
+                and path.suffix in {".py", ".j2", ".sql", ".md", ".yaml", ".txt"}
+            ):
+                if path.name == "README.md":
+                    continue
+                found.append((path.relative_to(PROJECT_ROOT).as_posix(), _code_of(path)))
+    if not found:
+        raise KeyUnavailable(
+            f"cache_key_unavailable: no code found under {parts}; name existing folders of the project."
+        )
+    return digest([list(item) for item in found])
+
+
+def artifact_key(stage: str, inputs: Mapping[str, str], params: Mapping[str, Any]) -> str:
+    """Key of an artifact: stage `name@version`, digests of its inputs, its parameters (DESIGN, Prefect caching).
+
+    Callers put the code digest of their floor into `params["code"]`.
+    """
+    if "@" not in stage:
+        raise KeyUnavailable(f"cache_key_unavailable: stage {stage!r} has no version, expected name@version.")
+    return digest({"stage": stage, "inputs": dict(inputs), "params": dict(params)})

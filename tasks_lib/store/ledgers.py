@@ -1,0 +1,341 @@
+"""Ledgers: paid or slow items (model calls, SQL executions), each written the moment it completes (DESIGN, the one idea).
+
+One item per key. An item is leased while in flight; a lease carries owner, attempt and expiry; completion is a
+compare-and-set on (key, attempt), so a late writer is refused (known fault P05). A lease of a dead process of this machine
+counts as expired at once. Large content is stored once as blobs, named by digest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from tasks_lib.store.keys import sha256_bytes
+from tasks_lib.store.settings import settings
+
+metadata = sa.MetaData()
+items = sa.Table(
+    "items",
+    metadata,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False, index=True),
+    sa.Column("state", sa.String(8), nullable=False),
+    sa.Column("owner", sa.String(200), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("expires", sa.Float, nullable=False),
+    sa.Column("run", sa.String(80), nullable=False, index=True),
+    sa.Column("outcome", sa.String(40), nullable=False),
+    sa.Column("payload", sa.LargeBinary, nullable=False),
+    sa.Column("meta", sa.Text, nullable=False),
+    sa.Column("completed", sa.Float, nullable=False),
+)
+blobs = sa.Table(
+    "blobs",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+
+class StaleLease(RuntimeError):
+    """stale_lease: this writer's lease was taken over; its result is not stored."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A completed item. `payload`: bytes whose meaning belongs to the kind. `run`: the run that paid for it."""
+
+    key: str
+    kind: str
+    outcome: str
+    payload: bytes
+    meta: dict[str, Any]
+    attempt: int
+    run: str
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to complete one item."""
+
+    key: str
+    kind: str
+    owner: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Produced:
+    """What a producer hands back. `blobs`: contents by digest, stored once, before the item."""
+
+    outcome: str
+    payload: bytes
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def _owner() -> str:
+    started = ""
+    stat = Path("/proc/self/stat")
+    if stat.exists():
+        started = stat.read_text().rsplit(")", 1)[1].split()[19]
+    return f"{socket.gethostname()}|{os.getpid()}|{started}"
+
+
+def _owner_is_dead(owner: str) -> bool:
+    """True only when the owner is a process of this machine that is certainly gone."""
+    host, pid, started = owner.split("|")
+    if host != socket.gethostname() or not started:
+        return False
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+    return text.rsplit(")", 1)[1].split()[19] != started
+
+
+class Ledger:
+    """One ledger by SQLAlchemy URL (default: SQLite below the home folder). Safe for several processes."""
+
+    def __init__(self, url: str | None = None, run: str = "", lease_seconds: float = 120.0) -> None:
+        self.url = url or settings().resolved_ledger_url
+        self.run = run
+        self.lease_seconds = lease_seconds
+        self.owner = _owner()
+        made = sa.make_url(self.url)
+        sqlite = made.get_backend_name() == "sqlite"
+        if sqlite and made.database:
+            Path(made.database).parent.mkdir(parents=True, exist_ok=True)
+        self.engine = sa.create_engine(made, connect_args={"timeout": 60} if sqlite else {})
+        if sqlite:
+
+            @sa.event.listens_for(self.engine, "connect")
+            def _pragmas(connection: Any, _record: Any) -> None:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=NORMAL")
+
+        metadata.create_all(self.engine)
+        self._flying: dict[str, asyncio.Future[Entry]] = {}
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    # -- reading --
+
+    def get(self, key: str) -> Entry | None:
+        """The completed item, or None (also while it is leased)."""
+        return self.get_many([key]).get(key)
+
+    def get_many(self, keys: Iterable[str]) -> dict[str, Entry]:
+        """Completed items among `keys`."""
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, Entry] = {}
+        with self.engine.connect() as connection:
+            for start in range(0, len(wanted), 500):
+                query = sa.select(items).where(items.c.key.in_(wanted[start : start + 500]), items.c.state == "done")
+                for row in connection.execute(query):
+                    found[row.key] = _entry(row)
+        return found
+
+    def blob(self, digest: str) -> bytes:
+        """Content of a blob. Raises KeyError when there is none."""
+        with self.engine.connect() as connection:
+            data = connection.execute(sa.select(blobs.c.data).where(blobs.c.digest == digest)).scalar()
+        if data is None:
+            raise KeyError(digest)
+        return bytes(data)
+
+    def count(self, kind: str, run: str | None = None) -> int:
+        """Completed items of a kind, of one run when given."""
+        query = sa.select(sa.func.count()).select_from(items).where(items.c.kind == kind, items.c.state == "done")
+        if run is not None:
+            query = query.where(items.c.run == run)
+        with self.engine.connect() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    # -- leasing --
+
+    def acquire(self, key: str, kind: str) -> Lease | Entry | None:
+        """A lease when the item is ours to do, the entry when it is done, None while another live owner works on it."""
+        now = time.time()
+        with self.engine.begin() as connection:
+            row = connection.execute(sa.select(items).where(items.c.key == key)).first()
+            if row is None:
+                try:
+                    with connection.begin_nested():
+                        connection.execute(
+                            items.insert().values(
+                                key=key,
+                                kind=kind,
+                                state="leased",
+                                owner=self.owner,
+                                attempt=1,
+                                expires=now + self.lease_seconds,
+                                run=self.run,
+                                outcome="",
+                                payload=b"",
+                                meta="{}",
+                                completed=0.0,
+                            )
+                        )
+                except sa.exc.IntegrityError:
+                    return None
+                return Lease(key, kind, self.owner, 1)
+            if row.state == "done":
+                return _entry(row)
+            if row.state == "leased" and row.expires > now and not _owner_is_dead(row.owner):
+                return None
+            attempt = row.attempt + 1
+            taken = connection.execute(
+                items.update()
+                .where(items.c.key == key, items.c.attempt == row.attempt, items.c.state != "done")
+                .values(
+                    state="leased", owner=self.owner, attempt=attempt, expires=now + self.lease_seconds, run=self.run
+                )
+            )
+            return Lease(key, kind, self.owner, attempt) if taken.rowcount == 1 else None
+
+    def heartbeat(self, lease: Lease) -> None:
+        """Extend a lease. Raises StaleLease when it was taken over."""
+        with self.engine.begin() as connection:
+            done = connection.execute(
+                items.update()
+                .where(items.c.key == lease.key, items.c.attempt == lease.attempt, items.c.state == "leased")
+                .values(expires=time.time() + self.lease_seconds)
+            )
+        if done.rowcount != 1:
+            raise StaleLease(
+                f"stale_lease: {lease.kind} {lease.key} attempt {lease.attempt} was taken over by another owner."
+            )
+
+    def complete(self, lease: Lease, produced: Produced) -> Entry:
+        """Store the result if the lease still holds. Raises StaleLease otherwise; nothing is overwritten."""
+        with self.engine.begin() as connection:
+            if produced.blobs:
+                known = set(
+                    connection.execute(
+                        sa.select(blobs.c.digest).where(blobs.c.digest.in_(list(produced.blobs)))
+                    ).scalars()
+                )
+                for name, data in produced.blobs.items():
+                    if name not in known:
+                        connection.execute(_insert_ignore(self.engine, blobs).values(digest=name, data=data))
+            done = connection.execute(
+                items.update()
+                .where(items.c.key == lease.key, items.c.attempt == lease.attempt, items.c.state == "leased")
+                .values(
+                    state="done",
+                    outcome=produced.outcome,
+                    payload=produced.payload,
+                    meta=json.dumps(dict(produced.meta), sort_keys=True),
+                    completed=time.time(),
+                    run=self.run,
+                )
+            )
+            if done.rowcount != 1:
+                raise StaleLease(
+                    f"stale_lease: {lease.kind} {lease.key} attempt {lease.attempt} was taken over by another owner."
+                )
+        return Entry(
+            lease.key, lease.kind, produced.outcome, produced.payload, dict(produced.meta), lease.attempt, self.run
+        )
+
+    def abandon(self, lease: Lease) -> None:
+        """Give a lease back without a result (transient failure): the item is free at once, its attempt number kept."""
+        with self.engine.begin() as connection:
+            connection.execute(
+                items.update()
+                .where(items.c.key == lease.key, items.c.attempt == lease.attempt, items.c.state == "leased")
+                .values(state="free", expires=0.0)
+            )
+
+    def reconcile(self) -> int:
+        """Free leases that are expired or whose owner is dead; returns how many. Run at the start of a run."""
+        freed = 0
+        with self.engine.begin() as connection:
+            for row in connection.execute(
+                sa.select(items.c.key, items.c.owner, items.c.attempt, items.c.expires).where(items.c.state == "leased")
+            ).all():
+                if row.expires <= time.time() or _owner_is_dead(row.owner):
+                    freed += connection.execute(
+                        items.update()
+                        .where(items.c.key == row.key, items.c.attempt == row.attempt, items.c.state == "leased")
+                        .values(state="free", expires=0.0)
+                    ).rowcount
+        return freed
+
+    async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[Produced]]) -> Entry:
+        """The item's entry: the stored one, or the one `produce` makes now; equal keys in flight share one producer.
+
+        A producer that raises leaves the item not done (its lease is given back) and the error propagates.
+        """
+        flying = self._flying.get(key)
+        if flying is not None:
+            return await asyncio.shield(flying)
+        future: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
+        self._flying[key] = future
+        try:
+            entry = await self._once(key, kind, produce)
+            future.set_result(entry)
+            return entry
+        except BaseException as error:
+            if isinstance(error, Exception):
+                future.set_exception(error)
+                future.exception()  # mark as seen: waiters re-raise it themselves
+            else:
+                future.cancel()
+            raise
+        finally:
+            del self._flying[key]
+
+    async def _once(self, key: str, kind: str, produce: Callable[[], Awaitable[Produced]]) -> Entry:
+        pause = 0.01
+        while True:
+            got = self.acquire(key, kind)
+            if isinstance(got, Entry):
+                return got
+            if isinstance(got, Lease):
+                return await self._produce(got, produce)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 0.5)
+
+    async def _produce(self, lease: Lease, produce: Callable[[], Awaitable[Produced]]) -> Entry:
+        work = asyncio.ensure_future(produce())
+        try:
+            while True:
+                done, _ = await asyncio.wait({work}, timeout=self.lease_seconds / 3)
+                if done:
+                    return self.complete(lease, work.result())
+                self.heartbeat(lease)
+        except BaseException:
+            work.cancel()
+            self.abandon(lease)
+            raise
+
+
+def blob_of(data: bytes) -> tuple[str, bytes]:
+    """(digest, data) of a blob."""
+    return sha256_bytes(data), data
+
+
+def _insert_ignore(engine: sa.Engine, table: sa.Table) -> Any:
+    if engine.dialect.name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert as pg_insert
+
+        return pg_insert(table).on_conflict_do_nothing()
+    from sqlalchemy.dialects.sqlite import insert as lite_insert
+
+    return lite_insert(table).on_conflict_do_nothing()
+
+
+def _entry(row: Any) -> Entry:
+    return Entry(row.key, row.kind, row.outcome, bytes(row.payload), json.loads(row.meta), row.attempt, row.run)

@@ -1,0 +1,567 @@
+"""Every published table: its name@version, its one fixed Arrow schema, its unique key and what each column means.
+
+No reading or writing here (see artifacts), no value rules (see quality). `artifacts/README.md` is generated from this file
+(`python -m tasks_lib.store.schemas`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+STR, INT, REAL, BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+STRS = pa.list_(pa.string())
+NODES = pa.list_(pa.struct([("database_id", STR), ("information_request", STR)]))
+ROUTE_EDGES = pa.list_(pa.struct([("source", STR), ("target", STR), ("type", STR), ("reason", STR)]))
+PAIRS = pa.list_(pa.struct([("source", STR), ("target", STR)]))
+BINDINGS = pa.list_(
+    pa.struct(
+        [
+            ("upstream_unit", STR),
+            ("downstream_unit", STR),
+            ("field", STR),
+            ("column_index", INT),
+            ("value_json", STR),
+            ("downstream_sql", STR),
+            ("downstream_question", STR),
+        ]
+    )
+)
+BRANCHES = pa.list_(pa.struct([("branch_id", STR), ("unit_id", STR), ("answer", STR), ("value", STR)]))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A published table. `columns`: (name, type, meaning). All columns are non-null unless named in `nullable`."""
+
+    name: str
+    version: int
+    about: str
+    columns: Sequence[tuple[str, pa.DataType, str]]
+    key: tuple[str, ...]
+    visibility: str = "private"
+    nullable: frozenset[str] = frozenset()
+
+    @property
+    def stage(self) -> str:
+        return f"{self.name}@{self.version}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field(n, t, nullable=n in self.nullable) for n, t, _ in self.columns])
+
+
+TABLES: dict[str, Table] = {}
+
+
+def _table(
+    name: str,
+    version: int,
+    about: str,
+    key: tuple[str, ...],
+    columns: Sequence[tuple[str, pa.DataType, str]],
+    visibility: str = "private",
+    nullable: frozenset[str] = frozenset(),
+) -> Table:
+    table = Table(name, version, about, columns, key, visibility, nullable)
+    TABLES[name] = table
+    return table
+
+
+# ---- corpora and release ----
+
+UNITS = _table(
+    "units",
+    1,
+    "Audited source units of one corpus (private).",
+    ("unit_id",),
+    [
+        ("unit_id", STR, "stable id `<corpus>:<file>:<index>`"),
+        ("corpus", STR, "spider | bird | livesqlbench"),
+        ("database", STR, "physical database name inside its corpus"),
+        ("database_digest", STR, "sha256 of the physical file the gold ran on"),
+        ("question", STR, "source-local question"),
+        ("sql", STR, "gold SQL as written"),
+        ("evidence", STR, "external knowledge of the unit, or empty"),
+        ("split", STR, "train | dev"),
+        ("tables", STRS, "lower-case tables referenced"),
+        ("columns", STRS, "lower-case table.column references"),
+        ("literals", STRS, "constants in the gold text, double-quoted ones included"),
+        ("ordered", BOOL, "the outermost gold query has ORDER BY"),
+        ("result_digest", STR, "digest of the canonical gold result; empty when gold failed"),
+        ("row_count", INT, "rows of the gold result"),
+        ("column_count", INT, "columns of the gold result"),
+        ("first_row_json", STR, "typed first row of a one-row result (JSON), else empty"),
+        ("flags", STRS, "closed list of corpora.units"),
+        ("difficulty", STR, "difficulty as the corpus states it, or empty"),
+    ],
+)
+DATABASES = _table(
+    "databases",
+    1,
+    "Identity map of a release (private): public id to physical database.",
+    ("database_id",),
+    [
+        ("database_id", STR, "public opaque id"),
+        ("corpus", STR, "corpus"),
+        ("database", STR, "physical name inside the corpus"),
+        ("engine", STR, "sqlite | postgres"),
+        ("relative_path", STR, "file below the corpus root (locations.json holds the roots)"),
+        ("digest", STR, "sha256 of that file"),
+        ("origin", STR, "original | surrogate | replica | embedded"),
+        ("title", STR, "what the records are about, in words"),
+        ("schema_text", STR, "DDL shown to data agents"),
+        ("knowledge", STR, "column meanings and knowledge shown to data agents"),
+    ],
+)
+CONTRACTS = _table(
+    "contracts",
+    1,
+    "Frozen contracts (private).",
+    ("task_id",),
+    [
+        ("task_id", STR, "opaque task id"),
+        ("corpus", STR, "corpus"),
+        ("behavior", STR, "behavior"),
+        ("difficulty", STR, "easy | medium | hard by the stated rule"),
+        ("unit_ids", STRS, "required units, gold order; interactive: one per branch"),
+        ("databases", STRS, "public ids aligned with unit_ids"),
+        ("edges", PAIRS, "directed dependency edges"),
+        ("bindings", BINDINGS, "verified output-to-input bindings"),
+        ("branches", BRANCHES, "interactive branches"),
+        ("slot_question", STR, "canonical clarification question, or empty"),
+        ("aggregation", STR, "how contributions combine"),
+        ("theme", STR, "shared theme, or empty"),
+        ("template", STR, "wording template and seed"),
+    ],
+)
+TASKS = _table(
+    "tasks",
+    1,
+    "What routers may know of each task (public).",
+    ("task_id",),
+    [
+        ("task_id", STR, "opaque task id"),
+        ("corpus", STR, "corpus"),
+        ("request", STR, "request text"),
+        ("allowlist", STRS, "candidate public ids in keyed-digest order"),
+    ],
+    visibility="public",
+)
+REJECTED = _table(
+    "rejected",
+    1,
+    "Candidates that failed a gate (private).",
+    ("candidate_id", "gate"),
+    [
+        ("candidate_id", STR, "digest of the candidate's units"),
+        ("corpus", STR, "corpus"),
+        ("behavior", STR, "behavior"),
+        ("unit_ids", STRS, "units of the candidate"),
+        ("gate", STR, "gate that refused it"),
+        ("reason", STR, "one sentence"),
+    ],
+)
+
+# ---- catalog (public) ----
+
+CAT_DATABASES = _table(
+    "cat_databases",
+    1,
+    "RouteDB: databases (public).",
+    ("database_id",),
+    [
+        ("database_id", STR, "public id"),
+        ("corpus", STR, "corpus"),
+        ("summary", STR, "one paragraph"),
+        ("table_count", INT, "tables"),
+        ("row_count", INT, "rows over all tables"),
+        ("evidence_id", STR, "evidence id of the summary"),
+        ("provenance", STR, "where the facts come from"),
+    ],
+    visibility="public",
+)
+CAT_TABLES = _table(
+    "cat_tables",
+    1,
+    "RouteDB: tables (public).",
+    ("table_id",),
+    [
+        ("table_id", STR, "public id"),
+        ("database_id", STR, "public id"),
+        ("name", STR, "table name"),
+        ("summary", STR, "one sentence"),
+        ("row_count", INT, "rows"),
+        ("column_count", INT, "columns"),
+        ("evidence_id", STR, "evidence id"),
+        ("provenance", STR, "source of the facts"),
+    ],
+    visibility="public",
+)
+CAT_COLUMNS = _table(
+    "cat_columns",
+    1,
+    "RouteDB: columns (public).",
+    ("column_id",),
+    [
+        ("column_id", STR, "public id"),
+        ("table_id", STR, "public id"),
+        ("database_id", STR, "public id"),
+        ("name", STR, "column name"),
+        ("type", STR, "declared type"),
+        ("key", STR, "primary | foreign | empty"),
+        ("meaning", STR, "what the column holds"),
+        ("examples", STRS, "safe example values"),
+        ("value_range", STR, "range or empty"),
+        ("evidence_id", STR, "evidence id"),
+        ("provenance", STR, "source of the facts"),
+    ],
+    visibility="public",
+)
+CAT_CAPABILITIES = _table(
+    "cat_capabilities",
+    1,
+    "RouteDB: what can be asked (public).",
+    ("capability_id",),
+    [
+        ("capability_id", STR, "public id"),
+        ("database_id", STR, "public id"),
+        ("table_id", STR, "public id"),
+        ("kind", STR, "measure | grouping | filter | time | count"),
+        ("text", STR, "the capability in words"),
+        ("evidence_id", STR, "evidence id"),
+        ("provenance", STR, "rule that derived it"),
+    ],
+    visibility="public",
+)
+CAT_ENTITIES = _table(
+    "cat_entities",
+    1,
+    "RouteDB: values worth finding a database by (public).",
+    ("entity_id",),
+    [
+        ("entity_id", STR, "public id"),
+        ("database_id", STR, "public id"),
+        ("column_id", STR, "public id"),
+        ("value", STR, "the value"),
+        ("count", INT, "rows that hold it"),
+        ("evidence_id", STR, "evidence id"),
+        ("provenance", STR, "source"),
+    ],
+    visibility="public",
+)
+CAT_RELATIONS = _table(
+    "cat_relations",
+    1,
+    "RouteDB: foreign keys and cross-database compatibility (public).",
+    ("relation_id",),
+    [
+        ("relation_id", STR, "public id"),
+        ("kind", STR, "foreign_key | compatible"),
+        ("source_column_id", STR, "public id"),
+        ("target_column_id", STR, "public id"),
+        ("source_database_id", STR, "public id"),
+        ("target_database_id", STR, "public id"),
+        ("text", STR, "evidence in words"),
+        ("evidence_id", STR, "evidence id"),
+        ("provenance", STR, "source"),
+    ],
+    visibility="public",
+)
+CAT_CARDS = _table(
+    "cat_cards",
+    1,
+    "Semantic cards with their MiniLM vectors, in chunks (public).",
+    ("object_id", "chunk"),
+    [
+        ("object_id", STR, "database or table public id"),
+        ("database_id", STR, "public id"),
+        ("chunk", INT, "chunk number"),
+        ("text", STR, "card text"),
+        ("vector", pa.list_(pa.float32()), "384 unit-norm floats"),
+    ],
+    visibility="public",
+)
+
+# ---- run layers ----
+
+ROUTES = _table(
+    "routes",
+    1,
+    "Routes of one (backend, router): initial ones have an empty branch_id, clarified ones carry it.",
+    ("backend", "router", "task_id", "branch_id", "trial"),
+    [
+        ("backend", STR, "backend name"),
+        ("router", STR, "router"),
+        ("task_id", STR, "task"),
+        ("branch_id", STR, "branch whose answer the route saw, or empty"),
+        ("trial", INT, "repeat"),
+        ("valid", BOOL, "the validator accepted a plan"),
+        ("reason", STR, "why not, or empty"),
+        ("selected", STRS, "selected databases"),
+        ("topology", STR, "declared topology, or empty"),
+        ("nodes", NODES, "local information requests"),
+        ("edges", ROUTE_EDGES, "declared dependencies"),
+        ("evidence_ids", STRS, "cited evidence"),
+        ("confidence", REAL, "0..1"),
+        ("observed", STRS, "databases seen in any observation"),
+        ("turns", INT, "model turns used"),
+        ("malformed_turns", INT, "turns lost to malformed replies"),
+        ("failure", STR, "call failure flag, or empty"),
+        ("calls", STRS, "ledger keys of the model calls"),
+    ],
+)
+ASKS = _table(
+    "asks",
+    1,
+    "Ask decisions, one per (backend, router, interactive task).",
+    ("backend", "router", "task_id", "trial"),
+    [
+        ("backend", STR, "backend name"),
+        ("router", STR, "router"),
+        ("task_id", STR, "task"),
+        ("trial", INT, "repeat"),
+        ("ask", BOOL, "ask or not"),
+        ("question", STR, "the question, or empty"),
+        ("calls", STRS, "ledger keys"),
+    ],
+)
+RELEASES = _table(
+    "releases",
+    1,
+    "Release decisions per branch.",
+    ("backend", "router", "task_id", "branch_id", "trial"),
+    [
+        ("backend", STR, "backend name"),
+        ("router", STR, "router"),
+        ("task_id", STR, "task"),
+        ("branch_id", STR, "branch"),
+        ("trial", INT, "repeat"),
+        ("released", BOOL, "the branch's answer was released"),
+        ("answer", STR, "that answer, or empty"),
+        ("rule", STR, "rule that decided"),
+        ("judge_call", STR, "ledger key of the judge call, or empty"),
+    ],
+)
+PLANS = _table(
+    "plans",
+    1,
+    "Plans over selected databases; branch_id is empty for initial routes.",
+    ("backend", "router", "planner", "task_id", "branch_id", "trial"),
+    [
+        ("backend", STR, "backend name"),
+        ("router", STR, "router"),
+        ("planner", STR, "oracle | llm"),
+        ("task_id", STR, "task"),
+        ("branch_id", STR, "branch of a clarified route, or empty"),
+        ("trial", INT, "repeat"),
+        ("order", STRS, "execution order"),
+        ("edges", PAIRS, "declared dependencies"),
+        ("ok", BOOL, "planner succeeded"),
+        ("attempts", INT, "calls made"),
+        ("calls", STRS, "ledger keys"),
+    ],
+)
+CONTRIBUTIONS = _table(
+    "contributions",
+    1,
+    "Verdicts of required units of one (backend, router, data agent), for every planner, query mode and state.",
+    ("backend", "router", "data_agent", "planner", "query_mode", "state", "task_id", "branch_id", "unit_id", "trial"),
+    [
+        ("backend", STR, "backend name"),
+        ("router", STR, "router"),
+        ("data_agent", STR, "data agent"),
+        ("planner", STR, "oracle | llm"),
+        ("query_mode", STR, "privileged | fused | router"),
+        ("state", STR, "initial | clarified: which route was executed"),
+        ("task_id", STR, "task"),
+        ("branch_id", STR, "branch scored, or empty"),
+        ("unit_id", STR, "required unit"),
+        ("trial", INT, "repeat"),
+        ("database_id", STR, "its database"),
+        ("request_text", STR, "local request, or empty"),
+        ("sql", STR, "SQL as written by the agent"),
+        ("bindings_json", STR, "typed bindings, or empty"),
+        ("execution", STR, "execution key, or empty"),
+        ("comparator", STR, "comparator version, or empty"),
+        ("kind", STR, "verdict"),
+        ("ran", BOOL, "the SQL ran to a result"),
+        ("needs_binding", BOOL, "the unit is downstream of a gold edge"),
+        ("calls", STRS, "model-call ledger keys"),
+        ("executions", STRS, "execution ledger keys the unit used"),
+    ],
+)
+EPISODES = _table(
+    "episodes",
+    1,
+    "One row per scored attempt of a cell.",
+    ("cell_id", "task_id", "branch_id"),
+    [
+        ("cell_id", STR, "cell"),
+        ("backend", STR, "backend"),
+        ("router", STR, "router"),
+        ("data_agent", STR, "data agent"),
+        ("planner", STR, "planner"),
+        ("interaction", STR, "never | once"),
+        ("query_mode", STR, "query mode"),
+        ("task_id", STR, "task"),
+        ("branch_id", STR, "branch or empty"),
+        ("corpus", STR, "corpus"),
+        ("behavior", STR, "behavior"),
+        ("difficulty", STR, "difficulty"),
+        ("weight", REAL, "1 or 0.5"),
+        ("target_size", INT, "required databases of the episode"),
+        ("list_size", INT, "databases in the task's target list"),
+        ("required", INT, "required contributions"),
+        ("correct", INT, "correct ones"),
+        ("ran", INT, "required contributions whose SQL ran"),
+        ("valid", BOOL, "accepted plan"),
+        ("s", BOOL, "set gate"),
+        ("label_ok", BOOL, "topology label equal"),
+        ("edges_ok", BOOL, "edge sets equal"),
+        ("g", BOOL, "graph gate"),
+        ("t", BOOL, "execution gate"),
+        ("h", BOOL, "plan gate"),
+        ("bindings_ok", BOOL, "all gold bindings valid"),
+        ("precision", REAL, "set precision"),
+        ("recall", REAL, "set recall"),
+        ("f1", REAL, "set F1"),
+        ("over_rate", REAL, "OR"),
+        ("under_rate", REAL, "UR"),
+        ("asked", BOOL, "the agent asked"),
+        ("released", BOOL, "answer released"),
+        ("changed", BOOL, "clarified set differs from the initial set"),
+        ("initial_s", BOOL, "set gate of the initial route"),
+        ("planned", BOOL, "a planner ran"),
+        ("plan_ok", BOOL, "planner succeeded"),
+        ("failure_stage", STR, "primary failure stage or none"),
+        ("failure_flag", STR, "provider, parser or tool failure, or empty"),
+    ],
+)
+METRICS = _table(
+    "metrics",
+    1,
+    "Metric values of cells by slice, with numerator and denominator.",
+    ("cell_id", "slice", "value_of", "metric"),
+    [
+        ("cell_id", STR, "cell"),
+        ("slice", STR, "all | corpus | behavior | difficulty | size"),
+        ("value_of", STR, "slice value"),
+        ("metric", STR, "metric name"),
+        ("numerator", REAL, "numerator"),
+        ("denominator", REAL, "denominator"),
+        ("value", REAL, "numerator / denominator, 0 when the denominator is 0"),
+    ],
+)
+ROUTING_EPISODES = _table(
+    "routing_episodes",
+    1,
+    "Initial routes scored for the routing study.",
+    ("backend", "router", "task_id", "branch_id"),
+    [
+        ("backend", STR, "backend"),
+        ("router", STR, "router"),
+        ("task_id", STR, "task"),
+        ("branch_id", STR, "branch or empty"),
+        ("corpus", STR, "corpus"),
+        ("behavior", STR, "behavior"),
+        ("difficulty", STR, "difficulty"),
+        ("weight", REAL, "1 or 0.5"),
+        ("list_size", INT, "databases in the task's target list"),
+        ("valid", BOOL, "accepted plan"),
+        ("s", BOOL, "set gate"),
+        ("label_ok", BOOL, "label equal"),
+        ("edges_ok", BOOL, "edges equal"),
+        ("g", BOOL, "graph gate"),
+        ("precision", REAL, "set precision"),
+        ("recall", REAL, "set recall"),
+        ("f1", REAL, "set F1"),
+        ("over_rate", REAL, "OR"),
+        ("under_rate", REAL, "UR"),
+        ("turns", INT, "model turns"),
+        ("malformed_turns", INT, "malformed turns"),
+        ("failure_stage", STR, "primary failure stage or none"),
+        ("failure_flag", STR, "failure flag or empty"),
+    ],
+)
+ROUTING_METRICS = _table(
+    "routing_metrics",
+    1,
+    "Metric values of the routing study.",
+    ("backend", "router", "slice", "value_of", "metric"),
+    [
+        ("backend", STR, "backend"),
+        ("router", STR, "router"),
+        ("slice", STR, "all | corpus | behavior | difficulty | size"),
+        ("value_of", STR, "slice value"),
+        ("metric", STR, "metric"),
+        ("numerator", REAL, "numerator"),
+        ("denominator", REAL, "denominator"),
+        ("value", REAL, "value"),
+    ],
+)
+INTERVALS = _table(
+    "intervals",
+    1,
+    "Task-cluster bootstrap intervals.",
+    ("subject", "metric", "scope"),
+    [
+        ("subject", STR, "cell, backend.router, or contrast name"),
+        ("metric", STR, "metric"),
+        ("scope", STR, "tasks resampled"),
+        ("value", REAL, "point value"),
+        ("low", REAL, "2.5 percentile"),
+        ("high", REAL, "97.5 percentile"),
+        ("tasks", INT, "clusters"),
+        ("draws", INT, "resamples"),
+        ("dropped", INT, "resamples with a zero denominator"),
+        ("seed", INT, "seed"),
+    ],
+)
+AUDIT = _table(
+    "audit",
+    1,
+    "Retrieval audit.",
+    ("scope", "slice", "value_of", "stage", "metric"),
+    [
+        ("scope", STR, "own_corpus | whole_registry | task"),
+        ("slice", STR, "all | corpus | behavior | size | split"),
+        ("value_of", STR, "slice value"),
+        ("stage", STR, "candidate | reranked"),
+        ("metric", STR, "recall_at_k, mrr, target_recall_at_k, all_target_coverage_at_k"),
+        ("value", REAL, "fraction"),
+        ("n", INT, "units or tasks"),
+    ],
+)
+
+
+def readme() -> str:
+    """Markdown of `artifacts/README.md`: every table with its columns."""
+    lines = [
+        "# What runs write",
+        "",
+        "Generated from `tasks_lib/store/schemas.py`; do not edit. Every table is Parquet with one fixed Arrow schema, kept in a",
+        'content-addressed store (`store/<table>/<key>.parquet`) beside a JSON record that is the only truth of "done".',
+        "Columns are never null unless marked.",
+        "",
+    ]
+    for table in TABLES.values():
+        lines += [
+            f"## `{table.stage}` ({table.visibility})",
+            "",
+            table.about,
+            f"Unique key: {', '.join(table.key)}.",
+            "",
+        ]
+        lines += ["| column | type | meaning |", "| --- | --- | --- |"]
+        for name, kind, meaning in table.columns:
+            null = " (nullable)" if name in table.nullable else ""
+            lines.append(f"| `{name}` | {str(kind).replace('|', ' ')}{null} | {meaning.replace('|', ' / ')} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(readme(), end="")
