@@ -1,0 +1,134 @@
+"""When a predicted result counts as the gold result: one versioned rule per corpus (PROTOCOL 11, paper D.6).
+
+Belongs here: pure functions over canonical results, linear in their size. Does not belong here: running SQL, deciding
+whether a gold query is ordered (`guard.is_ordered`), or verdicts about SQL that gave no result.
+
+Common to all rules: column counts must match, column order counts, column names do not; text never equals a number.
+Numbers are compared by value, exactly (1 = 1.0; no tolerance), as SQLite and PostgreSQL do.
+- spider: equal lists of rows when the gold query is ordered (`spider/ordered`), else equal bags (`spider/multiset`).
+- bird: equal sets of rows (`bird/set`), as BIRD's own scorer decides.
+- livesqlbench: numbers are rounded to two decimals, halves away from zero, then equal sets (`livesqlbench/round2_set`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import ROUND_HALF_UP, Context, Decimal
+from uuid import UUID
+
+from tasks_lib.protocol.vocabulary import Corpus
+from tasks_lib.sql.canonical import CanonicalResult, Interval, Json, Opaque, Value
+
+COMPARATOR_VERSION: dict[Corpus, str] = {
+    Corpus.SPIDER: "spider@1",
+    Corpus.BIRD: "bird@1",
+    Corpus.LIVESQLBENCH: "livesqlbench@1",
+}
+"""Part of every verdict; raised when a rule changes what it calls equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a comparator decided: `rule` such as `bird/set`, `version` from COMPARATOR_VERSION."""
+
+    equal: bool
+    rule: str
+    version: str
+
+
+def compare(corpus: Corpus, gold: CanonicalResult, predicted: CanonicalResult, ordered: bool) -> Comparison:
+    """Compare two results by the rule of `corpus`. `ordered` (is the gold query ordered?) matters for spider only.
+
+    Both must come from statements that really ran: a missing or failed statement has no result and is never compared.
+    """
+    rule, equal_rows = _rule(corpus, ordered)
+    equal = len(gold.columns) == len(predicted.columns) and equal_rows(gold.rows, predicted.rows)
+    return Comparison(equal, rule, COMPARATOR_VERSION[corpus])
+
+
+def rule_name(corpus: Corpus, ordered: bool) -> str:
+    """Return the name of the rule that `compare` applies."""
+    return _rule(corpus, ordered)[0]
+
+
+Rows = tuple[tuple[Value, ...], ...]
+
+
+def _rule(corpus: Corpus, ordered: bool) -> tuple[str, Callable[[Rows, Rows], bool]]:
+    match corpus:
+        case Corpus.SPIDER if ordered:
+            return "spider/ordered", lambda gold, other: _keys(gold, _exact) == _keys(other, _exact)
+        case Corpus.SPIDER:
+            return "spider/multiset", lambda gold, other: Counter(_keys(gold, _exact)) == Counter(_keys(other, _exact))
+        case Corpus.BIRD:
+            return "bird/set", lambda gold, other: set(_keys(gold, _exact)) == set(_keys(other, _exact))
+        case Corpus.LIVESQLBENCH:
+            return (
+                "livesqlbench/round2_set",
+                lambda gold, other: set(_keys(gold, _rounded)) == set(_keys(other, _rounded)),
+            )
+
+
+def _keys(rows: Rows, number: Callable[[int | float | Decimal], Hashable]) -> list[tuple[Hashable, ...]]:
+    return [tuple(_key(value, number) for value in row) for row in rows]
+
+
+def _key(value: Value, number: Callable[[int | float | Decimal], Hashable]) -> Hashable:
+    """Return a hashable that is equal for equal values and unequal across types."""
+    match value:
+        case None | str() | bytes():
+            return value
+        case bool():  # before int: Python's True is 1, a database's is not
+            return ("bool", value)
+        case int() | float() | Decimal():
+            return number(value)
+        case Interval():
+            # PostgreSQL compares intervals with months of 30 days and days of 24 hours.
+            return ("interval", (value.months * 30 + value.days) * 86_400_000_000 + value.microseconds)
+        case Json():
+            return ("json", _json_key(value.text))
+        case tuple():
+            return ("array", tuple(_key(item, number) for item in value))
+        case datetime():  # aware ones compare as instants, and never equal a naive one
+            return ("timestamp", value)
+        case date() | time() | UUID() | Opaque():
+            return (type(value).__name__, value)
+
+
+def _exact(value: int | float | Decimal) -> Hashable:
+    """Python's int, float and Decimal hash and compare exactly by value; NaN alone needs a name (NaN = NaN in SQL)."""
+    return ("nan",) if value != value else value
+
+
+_WIDE = Context(prec=200_000, rounding=ROUND_HALF_UP)  # PostgreSQL's numeric: up to 131,072 + 16,383 digits
+_CENT = Decimal("0.01")
+
+
+def _rounded(value: int | float | Decimal) -> Hashable:
+    """Round to two decimals, halves away from zero. A float goes through its shortest text: 2.675 rounds to 2.68."""
+    if value != value:
+        return ("nan",)
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if math.isinf(exact):
+        return exact
+    return exact.quantize(_CENT, context=_WIDE)
+
+
+def _json_key(text: str) -> Hashable:
+    """Return a key of a JSON value: members in any order, numbers by value (as jsonb compares)."""
+
+    def frozen(node: object) -> Hashable:
+        if isinstance(node, dict):
+            return ("object", frozenset((name, frozen(member)) for name, member in node.items()))
+        if isinstance(node, list):
+            return ("list", tuple(frozen(item) for item in node))
+        if isinstance(node, bool) or node is None:
+            return ("constant", node)
+        return node if isinstance(node, str | Decimal) else Decimal(str(node))
+
+    return frozen(json.loads(text, parse_float=Decimal, parse_int=Decimal))

@@ -1,0 +1,55 @@
+"""Infrastructure faults of the SQL floor: what stops a run and is no verdict about anybody's SQL.
+
+Belongs here: the exception types, and taking physical names out of messages. Does not belong here: failures of a
+statement (timeout, error, refused ...); those are results, see `execute`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+
+class InfrastructureFault(Exception):
+    """A database or server cannot be used; the item stays not done and the run is resumed after the repair."""
+
+    kind = "infrastructure_fault"
+
+
+class DatabaseMissing(InfrastructureFault):
+    """A database file is not there (`db_missing`)."""
+
+    kind = "db_missing"
+
+
+class DatabaseDamaged(InfrastructureFault):
+    """A database file is there but cannot be read as a database, or a dump does not load (`db_damaged`)."""
+
+    kind = "db_damaged"
+
+
+class ServerUnavailable(InfrastructureFault):
+    """No PostgreSQL server can be reached or started."""
+
+    kind = "server_unavailable"
+
+
+FAULTS: dict[str, type[InfrastructureFault]] = {
+    fault.kind: fault for fault in (DatabaseMissing, DatabaseDamaged, ServerUnavailable)
+}
+
+
+def scrub(message: str, names: Mapping[str, str]) -> str:
+    """Replace physical names and paths in `message` by public ids, whole names only, longest first.
+
+    Args:
+        message: a raw engine message, which may name files, databases and folders.
+        names: physical name or path -> public id. An absolute path is replaced wherever it occurs; a plain name only
+            where no letter, digit or underscore touches it, so `pets` is not cut out of `carpets`. Case is ignored.
+    """
+    if not names:
+        return message
+    wanted = sorted((name for name in names if name), key=lambda name: (-len(name), name))
+    public = {name.casefold(): names[name] for name in reversed(wanted)}
+    patterns = [re.escape(name) if "/" in name else rf"(?<!\w){re.escape(name)}(?!\w)" for name in wanted]
+    return re.sub("|".join(patterns), lambda match: public[match.group().casefold()], message, flags=re.IGNORECASE)

@@ -1,0 +1,163 @@
+"""Whether an SQL text is exactly one read-only statement, decided on its syntax tree before any engine sees it.
+
+Belongs here: the check, its allow-lists, and reading from the tree whether the outermost query promises an order. Does
+not belong here: running or rewriting SQL. The tree is for checking only and the text that runs is the text as written:
+sqlglot's own output means something else in some dialects (`CAST('2020-05-01' AS DATE)` is 2020 in SQLite).
+The guard is the first of three walls; the engine's authorizer or grants and the read-only connection stand behind it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tasks_lib.protocol.vocabulary import Engine, VerdictKind
+from tasks_lib.sql.functions import (
+    POSTGRES_CATALOG,
+    POSTGRES_FUNCTIONS,
+    SQLITE_REFUSED_FUNCTIONS,
+    SQLITE_REFUSED_TABLES,
+)
+from tasks_lib.sql.lexer import deepest_brackets, trimmed
+
+# It warns, with the whole SQL text, whenever a statement falls back to `Command`; the guard refuses those itself.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+MAX_SQL_CHARACTERS = 100_000
+"""Longer texts are refused: the longest gold query at hand has under 3,000 characters."""
+MAX_NESTING = 50
+"""Deeper brackets are refused: sqlglot recurses and leaves Python's stack at about 90 levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardReport:
+    """Whether the text may run. When not, `reason` is one sentence and `kind` the verdict it leads to."""
+
+    allowed: bool
+    reason: str = ""
+    kind: VerdictKind | None = None
+
+
+class _Refused(Exception):
+    pass
+
+
+_QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+# What makes a tree of queries more than a query. Everything that is a statement of its own is refused by its parent
+# (only queries may stand in a CTE, a bracket or at the root); these are the parts that hide inside a Select.
+_WRITING = (
+    exp.DML,
+    exp.DDL,
+    exp.Command,
+    exp.Into,
+    exp.Lock,
+    exp.Alter,
+    exp.Drop,
+    exp.Set,
+    exp.Pragma,
+    exp.Transaction,
+    exp.Commit,
+    exp.Rollback,
+    exp.Attach,
+    exp.Detach,
+    exp.Use,
+    exp.Kill,
+    exp.LoadData,
+    exp.TruncateTable,
+    exp.Analyze,
+    exp.Grant,
+    exp.Revoke,
+)
+
+
+def check_sql(engine: Engine, sql: str | None) -> GuardReport:
+    """Check that `sql` is one read-only query; trailing blanks, semicolons and comments are no second statement.
+
+    `kind` of a refusal: `missing_sql` (None, blank, only comments), `parse_error` (not readable as SQL of the engine),
+    `refused_sql` (readable, but not allowed). Never raises for any text.
+    """
+    if sql is None or not trimmed(engine, sql):
+        reason = "There is no SQL statement: the text is empty or only comments."
+        return GuardReport(False, reason, VerdictKind.MISSING_SQL)
+    try:
+        root = _single_root(engine, sql)
+        _check_tree(engine, root)
+    except SqlglotError as error:
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return GuardReport(False, f"The text cannot be read as {engine} SQL: {message}", VerdictKind.PARSE_ERROR)
+    except _Refused as refusal:
+        return GuardReport(False, str(refusal), VerdictKind.REFUSED_SQL)
+    return GuardReport(True)
+
+
+def is_ordered(engine: Engine, sql: str) -> bool:
+    """Return whether the outermost query itself, brackets removed, has an ORDER BY.
+
+    An ORDER BY in a sub-select, CTE body, window, aggregate, string or comment promises nothing about the result.
+
+    Raises:
+        ValueError: `sql` is not one readable query (check it with `check_sql` first).
+    """
+    try:
+        node = _single_root(engine, sql)
+    except (SqlglotError, _Refused) as error:
+        raise ValueError(f"Whether the SQL is ordered cannot be told, it is not one readable query: {error}") from error
+    while not node.args.get("order") and isinstance(node, exp.Subquery):
+        node = node.this
+    return bool(node.args.get("order"))
+
+
+def _single_root(engine: Engine, sql: str) -> exp.Expression:
+    if len(sql) > MAX_SQL_CHARACTERS:
+        raise _Refused(f"The SQL has {len(sql)} characters; at most {MAX_SQL_CHARACTERS} are allowed.")
+    if "\x00" in sql:
+        raise _Refused("The SQL holds a NUL character, at which engines stop reading.")
+    if (depth := deepest_brackets(engine, sql)) > MAX_NESTING:
+        raise _Refused(f"The SQL nests brackets {depth} deep; at most {MAX_NESTING} are allowed.")
+    try:
+        parsed = sqlglot.parse(trimmed(engine, sql), read=engine.value)
+    except RecursionError:
+        raise _Refused("The SQL nests deeper than it can be checked.") from None
+    statements = [node for node in parsed if node is not None and not isinstance(node, exp.Semicolon)]
+    if len(statements) != 1:
+        raise _Refused(f"The text holds {len(statements)} statements; exactly one is allowed.")
+    (root,) = statements
+    if not isinstance(root, exp.Expression):
+        raise _Refused(f"The statement is {type(root).__name__.upper()}, not a query.")
+    return root
+
+
+def _check_tree(engine: Engine, root: exp.Expression) -> None:
+    if not isinstance(root, _QUERIES):
+        raise _Refused(f"The statement is {type(root).__name__.upper()}, not a query; only SELECT and VALUES may run.")
+    for node in root.walk():
+        if isinstance(node, _WRITING):
+            raise _Refused(f"The query contains {type(node).__name__.upper()}, which is not read-only.")
+        if isinstance(node, exp.CTE | exp.Subquery) and not isinstance(node.this, (*_QUERIES, exp.Table)):
+            raise _Refused(f"A part of the query is {type(node.this).__name__.upper()}; only queries may stand there.")
+        if isinstance(node, exp.Table):
+            _check_table(engine, node)
+        elif isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+            _check_function(engine, node.name)
+
+
+def _check_table(engine: Engine, table: exp.Table) -> None:
+    name, schema = table.name.lower(), table.db.lower()
+    if engine is Engine.SQLITE:
+        if name.startswith("pragma_") or name in SQLITE_REFUSED_TABLES:
+            raise _Refused(f"The table {name} shows or changes engine settings and may not be read.")
+    elif (name.startswith("pg_") or schema.startswith("pg_")) and name not in POSTGRES_CATALOG:
+        raise _Refused(f"The system table {name} may not be read; information_schema may.")
+
+
+def _check_function(engine: Engine, name: str) -> None:
+    name = name.lower()
+    if engine is Engine.SQLITE:
+        if name.startswith("pragma_") or name in SQLITE_REFUSED_FUNCTIONS or name in SQLITE_REFUSED_TABLES:
+            raise _Refused(f"The function {name} may not be called: it reaches outside the database.")
+    elif name not in POSTGRES_FUNCTIONS:
+        raise _Refused(f"The function {name} is not on the list of functions that may be called.")
