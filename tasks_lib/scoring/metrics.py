@@ -1,0 +1,136 @@
+"""Every metric of PROTOCOL 12 as a numerator and a denominator per base task, then summed.
+
+`per_task` is the one place where a metric is defined; point values, slices and the bootstrap all sum its columns. The
+denominators come from the targets, never from the result rows. 0/0 is stored as 0 with denominator 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from tasks_lib.scoring.targets import Target, base_tasks
+
+HEADLINE = ("RA-Set", "RA-Graph", "EA-Micro", "TEA", "CEA-Set", "CEA-Graph", "R+E-Set", "R+E-Graph")
+SIZES = {1: "1", 2: "2-3", 3: "2-3", 4: "4-5", 5: "4-5"}
+
+
+class DenominatorError(ValueError):
+    """The rows are not exactly the episodes of the release; no headline may be published from them."""
+
+
+def _b(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Float64)
+
+
+W, ONE = pl.col("weight"), pl.col("weight") * 0 + 1
+S, G, T, H = _b("s"), _b("g"), _b("t"), _b("h")
+INTERACTIVE = (pl.col("behavior") == "interactive").cast(pl.Float64)
+SEQUENTIAL = (pl.col("behavior") == "sequential").cast(pl.Float64)
+ASKED = _b("asked")
+
+ROUTING: dict[str, tuple[pl.Expr, pl.Expr]] = {
+    "RA-Set": (W * S, W),
+    "RA-Graph": (W * G, W),
+    "Precision": (W * pl.col("precision"), W),
+    "Recall": (W * pl.col("recall"), W),
+    "F1": (W * pl.col("f1"), W),
+    "OR": (W * pl.col("over_rate"), W),
+    "UR": (W * pl.col("under_rate"), W),
+    "Valid": (W * _b("valid"), W),
+    "Label": (W * _b("label_ok"), W),
+    "Label-given-Set": (W * S * _b("label_ok"), W * S),
+    "Edges-given-Set": (W * S * _b("edges_ok"), W * S),
+}
+EXECUTION: dict[str, tuple[pl.Expr, pl.Expr]] = {
+    "EA-Micro": (W * pl.col("correct"), W * pl.col("required")),
+    "TEA": (W * T, W),
+    "CEA-Set": (W * S * T, W * S),
+    "CEA-Graph": (W * G * T, W * G),
+    "R+E-Set": (W * S * T * H, W),
+    "R+E-Graph": (W * G * T * H, W),
+    "Execution-Coverage": (W * pl.col("ran"), W * pl.col("required")),
+    "Plan-Accuracy": (W * S * H * SEQUENTIAL, W * S * SEQUENTIAL),
+    "Ask-Rate": (W * ASKED, W * INTERACTIVE),
+    "Release-Rate": (W * _b("released"), W * ASKED),
+    "Change-per-Ask": (W * ASKED * _b("changed"), W * ASKED),
+    "Repair-per-Ask": (W * ASKED * (1 - _b("initial_s")) * S, W * ASKED),
+    "Harm-per-Ask": (W * ASKED * _b("initial_s") * (1 - S), W * ASKED),
+}
+CELL_METRICS = ROUTING | EXECUTION
+
+
+def check_rows(rows: pl.DataFrame, targets: Sequence[Target], what: str) -> None:
+    """The rows are exactly the target episodes, with their weights and requirements; DenominatorError names what is off."""
+    wanted = {(t.task_id, t.branch_id): (t.weight, len(t.units)) for t in targets}
+    columns = ["task_id", "branch_id", "weight"] + (["required"] if "required" in rows.columns else [])
+    seen: set[tuple[str, str]] = set()
+    for task_id, branch_id, weight, *required in rows.select(columns).iter_rows():
+        key = (task_id, branch_id)
+        if key not in wanted:
+            raise DenominatorError(
+                f"{what}: episode {key} is unknown to the release; score against the release it belongs to."
+            )
+        if key in seen:
+            raise DenominatorError(f"{what}: episode {key} appears twice, expected once.")
+        if weight != wanted[key][0] or (required and required[0] != wanted[key][1]):
+            raise DenominatorError(
+                f"{what}: episode {key} has weight or requirement {(weight, *required)}, expected {wanted[key]}."
+            )
+        seen.add(key)
+    missing = sorted(set(wanted) - seen)
+    if missing:
+        raise DenominatorError(
+            f"{what}: {len(missing)} of {len(wanted)} episodes are missing (first {missing[0]}); the cell is incomplete, resume it."
+        )
+    base_tasks(targets)
+
+
+def per_task(rows: pl.DataFrame, metrics: dict[str, tuple[pl.Expr, pl.Expr]], by: Sequence[str] = ()) -> pl.DataFrame:
+    """Numerator and denominator of every metric per base task: columns `task_id`, *by*, `<metric>|n`, `<metric>|d`.
+
+    Gates are multiplied inside an episode, then added over a task's branches (known fault A04).
+    """
+    parts = []
+    for name, (top, bottom) in metrics.items():
+        parts += [top.sum().alias(f"{name}|n"), bottom.sum().alias(f"{name}|d")]
+    return rows.group_by(["task_id", *by], maintain_order=True).agg(parts)
+
+
+def _slices(targets: Sequence[Target]) -> pl.DataFrame:
+    seen: dict[str, Target] = {t.task_id: t for t in targets}
+    return pl.DataFrame(
+        {
+            "task_id": list(seen),
+            "all": ["all"] * len(seen),
+            "corpus": [str(t.corpus) for t in seen.values()],
+            "behavior": [str(t.behavior) for t in seen.values()],
+            "difficulty": [str(t.difficulty) for t in seen.values()],
+            "size": [SIZES.get(t.list_size, "6-8") for t in seen.values()],
+        }
+    )
+
+
+def measure(
+    rows: pl.DataFrame, targets: Sequence[Target], metrics: dict[str, tuple[pl.Expr, pl.Expr]], what: str
+) -> pl.DataFrame:
+    """Metric values of one subject: columns slice, value_of, metric, numerator, denominator, value.
+
+    Slices: all, and by corpus, behavior, difficulty, size of the target list. Raises DenominatorError.
+    """
+    check_rows(rows, targets, what)
+    tasks = per_task(rows, metrics).join(_slices(targets), on="task_id")
+    found = []
+    for cut in ("all", "corpus", "behavior", "difficulty", "size"):
+        sums = tasks.group_by(cut).agg(pl.col("^.*\\|[nd]$").sum()).sort(cut)
+        for row in sums.iter_rows(named=True):
+            for name in metrics:
+                n, d = float(row[f"{name}|n"]), float(row[f"{name}|d"])
+                found.append((cut, row[cut], name, n, d, n / d if d else 0.0))
+    return pl.DataFrame(
+        found,
+        schema=["slice", "value_of", "metric", "numerator", "denominator", "value"],
+        orient="row",
+        schema_overrides={"numerator": pl.Float64, "denominator": pl.Float64, "value": pl.Float64},
+    )
