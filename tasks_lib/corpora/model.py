@@ -16,7 +16,8 @@ class ColumnInfo:
     """A column. `examples`: up to 5 distinct non-null values as text, most frequent first, ties by value (empty for replicas).
 
     `references`: (table, column) of a declared or resolved foreign key, or None. `value_range`: "min..max" of a numeric
-    or date column, or empty (empty for replicas).
+    or date column, or empty (empty for replicas). `distinct`: different non-null values (0 for replicas). Examples, ranges
+    and distinct counts are taken from the first `values.SAMPLE_ROWS` rows of the table, and are empty where nothing was read.
     """
 
     name: str
@@ -31,11 +32,12 @@ class ColumnInfo:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """A table in declared order. `row_count` from the data."""
+    """A table or view in declared order. `row_count` from the data (0 for a view: its rows are not counted)."""
 
     name: str
     columns: tuple[ColumnInfo, ...]
     row_count: int
+    view: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class CorpusSource:
-    """A whole corpus as read from `root`. `digest`: over all files that matter, for artifact keys."""
+    """A whole corpus as read from `root`. `digest`: over all files that matter, for artifact keys.
+
+    `notes`: what was left out while reading and why, one sentence each (a database described without rows, for example).
+    """
 
     corpus: Corpus
     root: Path
     databases: tuple[CorpusDatabase, ...]
     questions: tuple[Question, ...]
     digest: str
+    notes: tuple[str, ...] = ()
