@@ -6,7 +6,7 @@ Which cells a contrast compares is data (`CONTRASTS`); how it is computed is `pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import polars as pl
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import DataAgent, Interaction, Planner, QueryMode, Router
 from tasks_lib.scoring.bootstrap import DRAWS, SEED, Floats, counts, intervals, paired_mean_difference, stack
-from tasks_lib.scoring.cells import grid
+from tasks_lib.scoring.cells import grid, parse
 from tasks_lib.scoring.metrics import CELL_METRICS, HEADLINE, ROUTING, per_task
 
 
@@ -115,7 +115,7 @@ def matched_pairs(contrast: Contrast, backend: str) -> list[tuple[Cell, Cell]]:
         parts = cell.cell_id.split(".")
         place = ("backend", "router", "data_agent", "planner", "interaction", "query_mode").index(contrast.factor)
         parts[place] = contrast.low
-        pairs.append((cell, replace(cell, cell_id=".".join(parts), **{contrast.factor: contrast.low})))
+        pairs.append((cell, parse(".".join(parts))))
     return pairs
 
 
