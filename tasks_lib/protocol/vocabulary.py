@@ -108,6 +108,7 @@ class InfrastructureFault(StrEnum):
     PROVIDER_UNAVAILABLE = "provider_unavailable"
     DB_MISSING = "db_missing"
     DB_DAMAGED = "db_damaged"
+    SERVER_UNAVAILABLE = "server_unavailable"
 
 
 class CallOutcome(StrEnum):

@@ -8,34 +8,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
+
+from tasks_lib.protocol.vocabulary import InfrastructureFault
 
 
-class InfrastructureFault(Exception):
+class DatabaseFault(Exception):
     """A database or server cannot be used; the item stays not done and the run is resumed after the repair."""
 
-    kind = "infrastructure_fault"
+    kind: ClassVar[InfrastructureFault]
 
 
-class DatabaseMissing(InfrastructureFault):
+class DatabaseMissing(DatabaseFault):
     """A database file is not there (`db_missing`)."""
 
-    kind = "db_missing"
+    kind = InfrastructureFault.DB_MISSING
 
 
-class DatabaseDamaged(InfrastructureFault):
+class DatabaseDamaged(DatabaseFault):
     """A database file is there but cannot be read as a database, or a dump does not load (`db_damaged`)."""
 
-    kind = "db_damaged"
+    kind = InfrastructureFault.DB_DAMAGED
 
 
-class ServerUnavailable(InfrastructureFault):
+class ServerUnavailable(DatabaseFault):
     """No PostgreSQL server can be reached or started."""
 
-    kind = "server_unavailable"
+    kind = InfrastructureFault.SERVER_UNAVAILABLE
 
 
-FAULTS: dict[str, type[InfrastructureFault]] = {
-    fault.kind: fault for fault in (DatabaseMissing, DatabaseDamaged, ServerUnavailable)
+FAULTS: dict[str, type[DatabaseFault]] = {
+    fault.kind.value: fault for fault in (DatabaseMissing, DatabaseDamaged, ServerUnavailable)
 }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -74,6 +75,7 @@ _WRITING = (
 )
 
 
+@lru_cache(maxsize=16_384)
 def check_sql(engine: Engine, sql: str | None) -> GuardReport:
     """Check that `sql` is one read-only query; trailing blanks, semicolons and comments are no second statement.
 
@@ -83,6 +85,10 @@ def check_sql(engine: Engine, sql: str | None) -> GuardReport:
     if sql is None or not trimmed(engine, sql):
         reason = "There is no SQL statement: the text is empty or only comments."
         return GuardReport(False, reason, VerdictKind.MISSING_SQL)
+    try:
+        sql.encode("utf-8")
+    except UnicodeEncodeError:
+        return GuardReport(False, "The text holds a lone surrogate, which is no character.", VerdictKind.PARSE_ERROR)
     try:
         root = _single_root(engine, sql)
         _check_tree(engine, root)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
+from uuid import UUID
 
+from tasks_lib.protocol.records import BindingValue
 from tasks_lib.protocol.vocabulary import Engine
-from tasks_lib.sql.canonical import Value
+from tasks_lib.sql.canonical import Json, Value
 from tasks_lib.sql.lexer import TokenKind, tokens
 
 
@@ -19,7 +23,7 @@ class BoundStatement:
     """An SQL text as written, beside the values of the bindings it uses: what is stored and shown."""
 
     sql: str
-    bindings: tuple[tuple[str, Value], ...]
+    bindings: tuple[tuple[str, BindingValue], ...]
 
 
 def placeholders_in(engine: Engine, sql: str) -> tuple[str, ...]:
@@ -31,7 +35,7 @@ def placeholders_in(engine: Engine, sql: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def bound(engine: Engine, sql: str, values: Mapping[str, Value]) -> BoundStatement:
+def bound(engine: Engine, sql: str, values: Mapping[str, BindingValue]) -> BoundStatement:
     """Pair `sql` with the values it uses, sorted by name; values that it does not use are left out.
 
     Raises:
@@ -46,16 +50,38 @@ def bound(engine: Engine, sql: str, values: Mapping[str, Value]) -> BoundStateme
 
 
 def driver_text(engine: Engine, sql: str) -> str:
-    """Return the text that the driver gets together with named values.
+    """Return the text that the driver gets together with values.
 
-    SQLite takes `:name` as it is. psycopg takes `%(name)s`, which it sends as a server-side parameter, so every `%`
-    outside a binding is doubled. Call this only when there are bindings: a PostgreSQL text without bindings goes to
-    the server as written, with no parameter argument.
+    SQLite takes `:name` and named values as they are. PostgreSQL takes `$1`, `$2` ... (values in the order of
+    `placeholders_in`), bound by the server; a `%` means nothing special to psycopg's raw cursor and stays single.
     """
     if engine is Engine.SQLITE:
         return sql
+    numbers = {name: number for number, name in enumerate(placeholders_in(engine, sql), start=1)}
     parts = []
     for token in tokens(engine, sql):
         text = sql[token.start : token.end]
-        parts.append(f"%({text[1:]})s" if token.kind is TokenKind.BINDING else text.replace("%", "%%"))
+        parts.append(f"${numbers[text[1:]]}" if token.kind is TokenKind.BINDING else text)
     return "".join(parts)
+
+
+def bindable(value: Value) -> BindingValue:
+    """Return a result value as one that may be bound; text stays text and integers stay integers.
+
+    What has no binding type of its own (numeric, dates, JSON, uuid) becomes the text PostgreSQL reads it from: a bound
+    text has no type yet, like a quoted literal, and takes that of what it is compared with.
+
+    Raises:
+        ValueError: an array, an interval or an opaque value, which no literal of a gold query stands for.
+    """
+    match value:
+        case None | str() | bytes() | float() | int():
+            return value
+        case Decimal() | UUID():
+            return str(value)
+        case date() | time():
+            return value.isoformat()
+        case Json():
+            return value.text
+        case _:
+            raise ValueError(f"A value of type {type(value).__name__} cannot be bound; choose another upstream column.")

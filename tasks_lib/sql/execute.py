@@ -1,0 +1,171 @@
+"""Running SQL for everybody else: guard, then ledger, then a worker; each distinct execution once.
+
+Belongs here: `SqlRunner` and the `Execution` it returns. Does not belong here: comparing, verdicts, what a statement is
+for. A failure that the statement caused is a stored result like any other; a fault of the infrastructure is raised and
+leaves the item not done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+from tasks_lib.protocol.records import BindingValue, DatabaseHandle, ExecutionKey
+from tasks_lib.protocol.vocabulary import Engine, VerdictKind
+from tasks_lib.sql.canonical import CanonicalResult
+from tasks_lib.sql.fetching import Outcome
+from tasks_lib.sql.guard import check_sql
+from tasks_lib.sql.lexer import trimmed
+from tasks_lib.sql.limits import DEFAULT_LIMITS, Limits
+from tasks_lib.sql.placeholders import bound, driver_text, placeholders_in
+from tasks_lib.sql.postgres import shared_server
+from tasks_lib.sql.workers import Request, WorkerPool
+from tasks_lib.store.keys import digest, sha256_bytes
+from tasks_lib.store.ledgers import Entry, Ledger, Produced
+from tasks_lib.store.settings import settings
+
+LEDGER_KIND = "sql_execution"
+ENGINE_VERSION = "execution@1"
+"""Part of every key: raise it when the same SQL under the same limits may give another result or other bytes."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How one statement ended.
+
+    key: digest of its ExecutionKey, "" when the guard did not let it through.
+    kind: None when there is a result, else why there is none (`missing_sql`, `parse_error`, `refused_sql`,
+        `execution_error`, `timeout`, `result_too_large`, `worker_died`).
+    data: canonical bytes of the result. digest: their sha256 hex ("" without a result). rows: how many it has.
+    error: the raw message; it may name files and databases, so `faults.scrub` it before a model sees it.
+    seconds: what the engine took when the statement really ran, however often the result was used since.
+    """
+
+    key: str
+    kind: VerdictKind | None
+    data: bytes = b""
+    digest: str = ""
+    rows: int = 0
+    error: str = ""
+    seconds: float = 0.0
+
+    @cached_property
+    def result(self) -> CanonicalResult | None:
+        """The result table, or None when there is none (never an empty table in its place)."""
+        return CanonicalResult.from_bytes(self.data) if self.kind is None else None
+
+
+def execution_digest(key: ExecutionKey) -> str:
+    """Return the ledger key of an execution: values keep their types, so '02134' and 2134 are two executions."""
+    return digest({"version": ENGINE_VERSION, **asdict(key)})
+
+
+class SqlRunner:
+    """Runs statements on databases, sharing what ran before. An async context manager.
+
+    Args:
+        ledger: where executions are kept. limits: of every statement. workers: statements at a time.
+        postgres_folder: data folder of the embedded server (default: `postgres` in the home folder), used when a
+            PostgreSQL database is first asked for and DSABENCH_POSTGRES_URL names no server.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        limits: Limits = DEFAULT_LIMITS,
+        workers: int = 2,
+        postgres_folder: Path | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._limits = limits
+        self._pool = WorkerPool(workers, limits)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sql")
+        self._postgres_folder = postgres_folder
+        self._loading = asyncio.Lock()
+        self._locations: dict[str, str] = {}
+
+    async def __aenter__(self) -> SqlRunner:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Not awaited in the loop: a busy worker is killed here, and its thread must get to see that.
+        await asyncio.to_thread(self._pool.close)
+        self._threads.shutdown(wait=True)
+
+    async def run(
+        self, handle: DatabaseHandle, sql: str | None, bindings: Mapping[str, BindingValue] | None = None
+    ) -> Execution:
+        """Run `sql` on the database of `handle` unless the same execution is already in the ledger.
+
+        What runs is the text as written, without the blanks, comments and semicolons at its end. Bindings the text does
+        not use are left out of the execution; a binding without a value is an `execution_error`.
+
+        Raises:
+            DatabaseMissing, DatabaseDamaged, ServerUnavailable: nothing is stored and the item is not done.
+        """
+        report = check_sql(handle.engine, sql)
+        if not report.allowed or sql is None:
+            return Execution("", report.kind, error=report.reason)
+        text = trimmed(handle.engine, sql)
+        try:
+            statement = bound(handle.engine, text, bindings or {})
+        except KeyError as error:
+            return Execution("", VerdictKind.EXECUTION_ERROR, error=str(error.args[0]))
+        key = execution_digest(ExecutionKey(handle.digest, text, statement.bindings, self._limits.version))
+
+        async def produce() -> Produced:
+            location = await self._location(handle)
+            values = dict(statement.bindings)
+            request = Request(
+                handle.engine,
+                location,
+                driver_text(handle.engine, text),
+                [(name, values[name]) for name in placeholders_in(handle.engine, text)],
+            )
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._produced, request)
+
+        entry = await self._ledger.once(key, LEDGER_KIND, produce)
+        return self._execution(entry)
+
+    def _produced(self, request: Request) -> Produced:
+        started = time.monotonic()
+        outcome: Outcome = self._pool.run(request)
+        seconds = round(time.monotonic() - started, 6)
+        found = sha256_bytes(outcome.data) if not outcome.kind else ""
+        payload = {"digest": found, "rows": outcome.rows, "error": outcome.error}
+        return Produced(
+            outcome.kind or "ok",
+            json.dumps(payload, sort_keys=True).encode("ascii"),
+            {"seconds": seconds},
+            {found: outcome.data} if found else {},
+        )
+
+    def _execution(self, entry: Entry) -> Execution:
+        payload = json.loads(entry.payload)
+        kind = None if entry.outcome == "ok" else VerdictKind(entry.outcome)
+        data = self._ledger.blob(payload["digest"]) if kind is None else b""
+        return Execution(
+            entry.key, kind, data, payload["digest"], payload["rows"], payload["error"], float(entry.meta["seconds"])
+        )
+
+    async def _location(self, handle: DatabaseHandle) -> str:
+        """Return the SQLite path, or the connection string of the database that holds the dump."""
+        if handle.engine is Engine.SQLITE:
+            return handle.location
+        async with self._loading:
+            if handle.digest not in self._locations:
+                self._locations[handle.digest] = await asyncio.to_thread(self._load, handle)
+        return self._locations[handle.digest]
+
+    def _load(self, handle: DatabaseHandle) -> str:
+        folder = self._postgres_folder or settings().home / "postgres"
+        return shared_server(settings().postgres_url, folder).ensure_database(Path(handle.location), handle.digest)

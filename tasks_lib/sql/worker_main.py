@@ -1,0 +1,95 @@
+"""What runs inside a worker process: read one request, run it, write one reply, until the pipe closes.
+
+Belongs here: the loop, the process's own limits, the wire form. Does not belong here: the guard, the ledger, anything
+that makes starting slow. It is its own program (`python -m tasks_lib.sql.worker_main <limits as JSON>`), not a
+`multiprocessing` target, so that it never imports the caller's main module and works from any thread or process.
+
+Wire form, both ways: 8 bytes of length, then that many bytes. A request is JSON; a reply is a JSON line and then the
+canonical bytes of the result. The first reply, with an empty head, says that the worker is ready.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import sys
+from dataclasses import asdict
+from typing import Any, BinaryIO
+
+from tasks_lib.sql.canonical import decoded
+from tasks_lib.sql.faults import DatabaseFault
+from tasks_lib.sql.fetching import Outcome, failed
+from tasks_lib.sql.limits import MEBIBYTE, Limits
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """Return the next frame, or None when the other end has closed."""
+    head = stream.read(8)
+    if len(head) < 8:
+        return None
+    return stream.read(int.from_bytes(head, "big"))
+
+
+def frame(body: bytes) -> bytes:
+    """Return `body` as it goes over the pipe."""
+    return len(body).to_bytes(8, "big") + body
+
+
+def _run(request: dict[str, Any], limits: Limits) -> Outcome:
+    if request["engine"] == "sqlite":
+        from pathlib import Path
+
+        from tasks_lib.sql import sqlite
+
+        bindings = {name: decoded(value) for name, value in request["values"]}
+        return sqlite.run(Path(request["location"]), request["sql"], bindings, limits)
+    from tasks_lib.sql import postgres_session
+
+    values = [decoded(value) for _, value in request["values"]]
+    return postgres_session.run(request["location"], request["sql"], values, limits)  # type: ignore[arg-type]
+
+
+def _limit_process(limits: Limits) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with open("/proc/self/statm") as stream:
+        mapped = int(stream.read().split()[0]) * resource.getpagesize()
+    # On top of what the statement may take: the result twice (rows and bytes), and libraries loaded later.
+    allowed = mapped + limits.memory_bytes + 2 * limits.max_bytes + 256 * MEBIBYTE
+    resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
+
+
+def _limit_processor(limits: Limits) -> None:
+    """Give the next statement its processor time; the kernel ends the process when it is used up."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = math.ceil(used.ru_utime + used.ru_stime + limits.cpu_seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def main() -> None:
+    """Serve requests from standard input until it closes."""
+    limits = Limits(**json.loads(sys.argv[1]))
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not get between the replies
+    _limit_process(limits)
+    replies.write(frame(b""))
+    replies.flush()
+    while (body := read_frame(requests)) is not None:
+        _limit_processor(limits)
+        fault = ""
+        try:
+            outcome = _run(json.loads(body), limits)
+        except DatabaseFault as error:
+            fault, outcome = error.kind.value, failed("", str(error))
+        except MemoryError:
+            outcome = failed(
+                "execution_error", f"The statement needed more than {limits.memory_bytes} bytes of memory."
+            )
+        head = {name: value for name, value in asdict(outcome).items() if name != "data"} | {"fault": fault}
+        replies.write(frame(json.dumps(head).encode("ascii") + b"\n" + outcome.data))
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()
