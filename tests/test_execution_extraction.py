@@ -73,7 +73,12 @@ def test_livesqlbench_demands_one_postgresql_block(text: str, sql: str | None, k
 @pytest.mark.parametrize(
     ("outcome", "finish", "text", "kind"),
     [
-        (CallOutcome.TRUNCATED, "length", "```sql\nSELECT first_name FROM staff\n```", VerdictKind.GENERATION_TRUNCATED),
+        (
+            CallOutcome.TRUNCATED,
+            "length",
+            "```sql\nSELECT first_name FROM staff\n```",
+            VerdictKind.GENERATION_TRUNCATED,
+        ),
         (OK, "length", "```sql\nSELECT first_name FROM staff\n```", VerdictKind.GENERATION_TRUNCATED),
         (OK, "content_filter", "```sql\nSELECT 1\n```", VerdictKind.GENERATION_TRUNCATED),
         (OK, "length", "", VerdictKind.GENERATION_TRUNCATED),

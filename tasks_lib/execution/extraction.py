@@ -5,8 +5,7 @@ Every doubtful reply fails closed: nothing is guessed, joined or repaired.
 
 The rules:
 1. A reply that was cut off, empty or refused, or did not fit the context, has no SQL, whatever text it carries.
-2. Reasoning never counts. A text that begins with a reasoning tag is cut through its closing tag (none: the answer was
-   never given); a closing tag outside code blocks without an opening one cuts as well. Elsewhere a tag is data.
+2. Reasoning never counts (`models.replies.strip_reasoning`); a tag inside an SQL string is data.
 3. A code block opens with three or more backticks at the start of a line, with an optional language word, and closes
    with as many at the start or the end of a line. A block that never closes fails the reply.
 4. Spider and BIRD: blocks tagged sql, sqlite, sqlite3, postgresql or postgres are SQL; untagged ones are only when there
@@ -22,6 +21,7 @@ import re
 from dataclasses import dataclass
 
 from tasks_lib.models.chat import ChatReply
+from tasks_lib.models.replies import strip_reasoning
 from tasks_lib.protocol.vocabulary import CallOutcome, Corpus, VerdictKind
 
 FAILED_GENERATION: dict[CallOutcome, VerdictKind] = {
@@ -32,9 +32,6 @@ FAILED_GENERATION: dict[CallOutcome, VerdictKind] = {
 }
 """What a failed generation counts as where SQL was due."""
 
-_TAGS = "think|thinking|thought|reasoning|reflection"
-_OPENING_TAG = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
-_CLOSING_TAG = re.compile(rf"</(?:{_TAGS})>", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(`{3,})[ \t]*([A-Za-z0-9_+-]*)", re.MULTILINE)
 _SQL_WORDS = frozenset({"sql", "sqlite", "sqlite3", "postgresql", "postgres"})
 _COMPLETE = re.compile(r"(?:select|with|values)\b", re.IGNORECASE)
@@ -53,8 +50,6 @@ class Extraction:
 class _Block:
     language: str
     text: str
-    start: int
-    end: int
 
 
 class _Unterminated(Exception):
@@ -69,8 +64,8 @@ def extract(family: Corpus, reply: ChatReply, seeded: bool) -> Extraction:
     """
     if failure := failed_generation(reply):
         return failure
-    answer = without_reasoning(reply.text)
-    if answer is None or not answer.strip():
+    answer = strip_reasoning(reply.text)
+    if not answer:
         return Extraction(None, VerdictKind.MISSING_SQL, "The reply holds reasoning only; the answer was never given.")
     try:
         blocks = _blocks(answer)
@@ -101,37 +96,16 @@ def failed_generation(reply: ChatReply) -> Extraction | None:
     return None
 
 
-def without_reasoning(text: str) -> str | None:
-    """`text` after its reasoning (rule 2), or None when reasoning was opened and never closed."""
-    while _OPENING_TAG.match(text):
-        closing = _CLOSING_TAG.search(text)
-        if closing is None:
-            return None
-        text = text[closing.end() :]
-    try:
-        blocks = _blocks(text)
-    except _Unterminated as unterminated:
-        # The tag may stand before the block that never closes; that block then fails the reply by itself.
-        (blocks,) = unterminated.args
-    stray = [m for m in _CLOSING_TAG.finditer(text) if not any(b.start <= m.start() < b.end for b in blocks)]
-    opened = re.search(rf"<(?:{_TAGS})>", text, re.IGNORECASE)
-    if stray and (opened is None or opened.start() > stray[0].start()):
-        return text[stray[0].end() :]
-    return text
-
-
 def _blocks(text: str) -> list[_Block]:
-    """Code blocks in order. Raises _Unterminated with the blocks found so far (the open one runs to the end)."""
+    """Code blocks in order (rule 3). Raises _Unterminated."""
     found: list[_Block] = []
     position = 0
     while opening := _FENCE.search(text, position):
-        closing = re.compile(rf"{opening[1]}`*[ \t]*\r?$", re.MULTILINE).search(text, opening.end())
-        end = closing.end() if closing else len(text)
-        body = text[opening.end() : closing.start() if closing else len(text)]
-        found.append(_Block(opening[2].lower(), _stripped(body), opening.start(), end))
+        closing = re.compile(rf"{opening[1]}`*[ \t]*$", re.MULTILINE).search(text, opening.end())
         if closing is None:
-            raise _Unterminated(found)
-        position = end
+            raise _Unterminated
+        found.append(_Block(opening[2].lower(), _stripped(text[opening.end() : closing.start()])))
+        position = closing.end()
     return found
 
 
