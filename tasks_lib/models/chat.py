@@ -19,6 +19,10 @@ class ProviderUnavailable(RuntimeError):
     """provider_unavailable: a transient failure outlived its retries. The item stays not done; a later run tries again."""
 
 
+class BackendMisconfigured(ValueError):
+    """The backend cannot be called as it is described (unknown model, key, parameter). Nothing is stored; fix the spec."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One native tool call. `arguments`: the JSON text exactly as the model wrote it."""
@@ -42,7 +46,7 @@ class Message:
 class ChatRequest:
     """One model call. `tools`: OpenAI-style function schemas. `templates`: digests of the prompt templates used.
 
-    `max_tokens` None leaves the endpoint's default.
+    `max_tokens` None leaves the backend's `max_tokens`. `tools` go to native backends only: the text protocol prints them.
     """
 
     messages: tuple[Message, ...]
@@ -55,6 +59,8 @@ class ChatRequest:
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """One stored reply. `outcome` other than ok is a failure of this generation and is replayed as that failure.
+
+    A failed reply has no text and no tool calls here (they stay in the ledger), so it can never pass for an answer.
 
     `call_key`: ledger key. Tokens and cost are None when unknown (never 0); `cost_source`: provider | price_table |
     override | unknown | offline.
