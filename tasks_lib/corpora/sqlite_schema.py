@@ -16,7 +16,7 @@ from tasks_lib.corpora.files import CorpusError
 from tasks_lib.corpora.model import ColumnInfo, TableInfo
 from tasks_lib.corpora.values import SAMPLE_ROWS, ColumnValues, column_values
 from tasks_lib.protocol.vocabulary import Corpus
-from tasks_lib.sql.faults import InfrastructureFault
+from tasks_lib.sql.faults import DatabaseDamaged, DatabaseMissing
 from tasks_lib.sql.sqlite import check_file, uri
 
 ColumnKey = tuple[str, str]
@@ -44,9 +44,10 @@ def read_schema(
         with closing(sqlite3.connect(uri(path), uri=True)) as connection:
             connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             return _read(connection, meanings, links, with_values)
-    except InfrastructureFault as fault:
-        found = "no such file" if fault.kind == "db_missing" else f"a damaged one ({fault})"
-        raise CorpusError(corpus, path, "an SQLite database", found) from fault
+    except DatabaseMissing:
+        raise CorpusError(corpus, path, "an SQLite database", "no such file") from None
+    except DatabaseDamaged as fault:
+        raise CorpusError(corpus, path, "an SQLite database", f"a damaged file ({fault})") from fault
     except sqlite3.Error as error:
         raise CorpusError(corpus, path, "a whole SQLite database", f"one that breaks while read ({error})") from error
 

@@ -1,0 +1,170 @@
+"""PRIVATE. Reader of LiveSQLBench-Base-Full in its official layout.
+
+    <db>/<db>_schema.txt  <db>/<db>_column_meaning_base.json  <db>/<db>_kb.jsonl   a folder a database
+    dumps/<db>_full.sql           plain PostgreSQL dumps, downloaded apart from the rest
+    livesqlbench_data.jsonl       the tasks; `sol_sql` is empty where the solution is withheld
+    units.jsonl                   questions with gold SQL of one's own, used when no task has its solution
+
+Belongs here: that layout. Does not belong here: judging gold SQL (`units`), loading dumps (`tasks_lib.sql.postgres`).
+A database without a dump has no rows to ask: it is left out and told in `notes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from tasks_lib.corpora.files import (
+    CorpusError,
+    Record,
+    build_question,
+    check_unique,
+    origins_of,
+    read_lines,
+    read_text,
+    source_digest,
+    titles_of,
+)
+from tasks_lib.corpora.meanings import flat, nameless, read_column_meanings
+from tasks_lib.corpora.model import CorpusDatabase, CorpusSource, Question
+from tasks_lib.corpora.postgres_schema import read_dump, with_values
+from tasks_lib.protocol.vocabulary import Corpus, Engine, Split
+from tasks_lib.store.keys import sha256_file
+
+TASKS, UNITS = "livesqlbench_data.jsonl", "units.jsonl"
+_CORPUS = Corpus.LIVESQLBENCH
+
+
+class DumpLoader(Protocol):
+    """What is needed of `tasks_lib.sql.postgres.PostgresServer`."""
+
+    def ensure_database(self, dump: Path, digest: str) -> str:
+        """Return the connection string of the database with the content of `dump`."""
+        ...
+
+
+def read(root: Path, server: DumpLoader | None = None) -> CorpusSource:
+    """Read LiveSQLBench below `root`.
+
+    Args:
+        server: loads the dumps, for row counts, examples and ranges; without it these are empty, and `notes` says so.
+
+    Raises:
+        CorpusError: a file is missing or malformed, a question names a database that is not described, or there is no
+            question with gold SQL.
+    """
+    root = root.resolve()
+    described = sorted(
+        path.parent.name for path in root.glob("*/*_schema.txt") if path.name == f"{path.parent.name}_schema.txt"
+    )
+    if not described:
+        raise CorpusError(_CORPUS, root, "folders <db> with <db>_schema.txt", "none")
+    dumps = match_dumps(described, sorted((root / "dumps").glob("*.sql")))
+    notes = [
+        f"{name} is described but has no dump below dumps/; it is left out." for name in described if name not in dumps
+    ]
+    if server is None:
+        notes.append("No server was given: row counts, examples and ranges are empty.")
+    titles, origins = titles_of(_CORPUS, root, described), origins_of(_CORPUS, root, described)
+    databases, files, knowledge = [], [], {}
+    for name in described:
+        database_files = [
+            root / name / f"{name}{end}" for end in ("_schema.txt", "_column_meaning_base.json", "_kb.jsonl")
+        ]
+        files += database_files
+        read_text(_CORPUS, database_files[0], "the schema text of the database")
+        meanings = read_column_meanings(_CORPUS, database_files[1]).get(name.lower(), {})
+        knowledge[name] = _knowledge(database_files[2])
+        if name not in dumps:
+            continue
+        digest = sha256_file(dumps[name])
+        tables, ddl, views = read_dump(_CORPUS, dumps[name], nameless(meanings, name))
+        notes += [f"The view {view} of {name} is left out: a dump does not tell its columns." for view in views]
+        if server is not None:
+            tables = with_values(server.ensure_database(dumps[name], digest), tables)
+        databases.append(
+            CorpusDatabase(
+                corpus=_CORPUS,
+                name=name,
+                engine=Engine.POSTGRES,
+                path=dumps[name],
+                relative_path=dumps[name].relative_to(root).as_posix(),
+                digest=digest,
+                origin=origins[name],
+                title=titles[name],
+                tables=tables,
+                ddl=ddl,
+                knowledge="\n".join(knowledge[name].values()),
+            )
+        )
+    questions, left_out = _questions(root, knowledge, dumps)
+    notes += left_out
+    files += [root / TASKS, root / UNITS]
+    known = {database.relative_path: database.digest for database in databases}
+    source = source_digest(root, files, {**known, "values": "none" if server is None else "read"})
+    return CorpusSource(_CORPUS, root, tuple(databases), tuple(questions), source, tuple(notes))
+
+
+def match_dumps(names: list[str], paths: list[Path]) -> dict[str, Path]:
+    """Return the dump of each database that has one.
+
+    The dump of `db` is `db_full.sql`. Failing that it is the one dump, of no other database by that first rule, whose
+    name equals `db` once case and a final "s" are dropped from both (`mental_healths_full.sql` holds `mental_health`).
+    """
+    stems = {path.name.removesuffix(".sql").removesuffix("_full"): path for path in paths}
+    found = {name: stems[name] for name in names if name in stems}
+    rest = {stem: path for stem, path in stems.items() if stem not in found}
+    for name in names:
+        near = [path for stem, path in rest.items() if stem.lower().rstrip("s") == name.lower().rstrip("s")]
+        if name not in found and len(near) == 1:
+            found[name] = near[0]
+    return found
+
+
+def _knowledge(path: Path) -> dict[int, str]:
+    """Knowledge entries by id, each as one line: name, description, definition."""
+    entries = {}
+    for index, record in enumerate(read_lines(_CORPUS, path, "knowledge entries, one JSON object a line")):
+        if not isinstance(record.get("id"), int) or not isinstance(record.get("knowledge"), str):
+            raise CorpusError(_CORPUS, path, f"number id and text knowledge in entry {index}", ", ".join(record))
+        rest = " ".join(flat(record.get(name) or "") for name in ("description", "definition"))
+        entries[record["id"]] = f"{flat(record['knowledge'])}: {rest.strip()}"
+    return entries
+
+
+def _questions(
+    root: Path, knowledge: Mapping[str, Mapping[int, str]], dumps: Mapping[str, Path]
+) -> tuple[list[Question], list[str]]:
+    tasks_file, units_file = root / TASKS, root / UNITS
+    if not tasks_file.exists() and not units_file.exists():
+        raise CorpusError(_CORPUS, tasks_file, f"the tasks of LiveSQLBench, or {UNITS} beside it", "neither file")
+    tasks = read_lines(_CORPUS, tasks_file, "the tasks, one JSON object a line") if tasks_file.exists() else []
+    questions = [
+        question
+        for index, record in enumerate(tasks)
+        if (question := _solved(tasks_file, index, record, knowledge)) is not None
+    ]
+    if not questions:
+        fields = {"database": "db_id", "question": "question", "sql": "sql"}
+        records = read_lines(_CORPUS, units_file, f"questions with gold SQL, as no task of {TASKS} has its solution")
+        questions = [
+            build_question(_CORPUS, units_file, index, record, fields, Split.DEV, knowledge)
+            for index, record in enumerate(records)
+        ]
+    check_unique(_CORPUS, root, questions)
+    kept = [question for question in questions if question.database in dumps]
+    lost = len(questions) - len(kept)
+    return kept, [f"{lost} questions over databases without a dump are left out."] if lost else []
+
+
+def _solved(path: Path, index: int, record: Record, knowledge: Mapping[str, Mapping[int, str]]) -> Question | None:
+    """The task as a question, or None when its solution is withheld or it changes data (category Management)."""
+    solution = [part for part in record.get("sol_sql") or () if isinstance(part, str) and part.strip()]
+    if not solution or record.get("category") == "Management":
+        return None
+    fields = {"database": "selected_database", "question": "query", "sql": "sql"}
+    named = knowledge.get(str(record.get("selected_database")), {})
+    evidence = "\n".join(named[entry] for entry in record.get("external_knowledge") or () if entry in named)
+    whole = {**record, "sql": "\n".join(solution), "evidence": evidence, "unit_id": record.get("instance_id")}
+    return build_question(_CORPUS, path, index, whole, fields, Split.DEV, knowledge)

@@ -1,0 +1,203 @@
+"""PRIVATE. The schema of a PostgreSQL dump, and what the columns of the loaded database hold.
+
+Belongs here: finding the statements of a plain dump that describe tables, reading them, and sampling the loaded
+database. Does not belong here: the server and loading (`tasks_lib.sql.postgres`), or which dumps a corpus has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tasks_lib.corpora.files import CorpusError
+from tasks_lib.corpora.model import ColumnInfo, TableInfo
+from tasks_lib.corpora.sqlite_schema import ColumnKey, quoted
+from tasks_lib.corpora.values import SAMPLE_ROWS, column_values
+from tasks_lib.protocol.vocabulary import Corpus
+
+_DESCRIBES = re.compile(
+    r"\s*(CREATE\s+(UNLOGGED\s+)?TABLE|CREATE\s+TYPE|CREATE\s+(OR\s+REPLACE\s+)?(MATERIALIZED\s+)?VIEW"
+    r"|ALTER\s+TABLE)\b",
+    re.IGNORECASE,
+)
+_KEYS = re.compile(r"\b(PRIMARY|FOREIGN)\s+KEY\b", re.IGNORECASE)
+_COPY = re.compile(r"\s*COPY\s.*\sFROM\s+stdin;\s*$", re.IGNORECASE)
+
+
+@dataclass
+class _Table:
+    columns: dict[str, str] = field(default_factory=dict)
+    primary: set[str] = field(default_factory=set)
+    references: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = field(default_factory=list)
+
+
+def read_dump(
+    corpus: Corpus, path: Path, meanings: Mapping[ColumnKey, str]
+) -> tuple[tuple[TableInfo, ...], str, tuple[str, ...]]:
+    """Return the tables of a dump in its order (row counts 0), its describing statements, and the views it makes.
+
+    Views are named only: their columns are known to the engine alone.
+
+    Raises:
+        CorpusError: no such file, no CREATE TABLE in it, or one that cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            statements = list(_statements(lines))
+    except (FileNotFoundError, NotADirectoryError):
+        raise CorpusError(corpus, path, "a plain PostgreSQL dump", "no such file") from None
+    tables: dict[str, _Table] = {}
+    views: list[str] = []
+    for text in statements:
+        try:
+            parsed = sqlglot.parse(text, read="postgres")
+        except SqlglotError as error:
+            first = " ".join(text.split())[:60]
+            raise CorpusError(
+                corpus, path, "readable CREATE and ALTER TABLE statements", f"{first!r}: {error}"
+            ) from error
+        for node in parsed:
+            if isinstance(node, exp.Create) and node.kind == "TABLE" and isinstance(node.this, exp.Schema):
+                tables[_name(node.this.this)] = _table(node.this)
+            elif isinstance(node, exp.Create) and node.kind == "VIEW":
+                views.append(_name(node.find(exp.Table)))
+            elif isinstance(node, exp.Alter) and (altered := tables.get(_name(node.this))) is not None:
+                for action in node.args.get("actions") or ():
+                    _constraints(altered, action)
+    if not tables:
+        raise CorpusError(corpus, path, "a plain PostgreSQL dump", "no CREATE TABLE statement in it")
+    infos = tuple(_info(name, table, tables, meanings) for name, table in tables.items())
+    return infos, "\n\n".join(statements) + "\n", tuple(views)
+
+
+def _statements(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the statements of a dump that describe tables. Strings and COPY blocks may hold anything and are skipped.
+
+    A statement ends with a line that ends in a semicolon outside a string; whether a line ends inside a string is told
+    by its quotes (a doubled quote leaves that as it is).
+    """
+    kept: list[str] | None = None
+    begins, inside, copying = True, False, False
+    for line in lines:
+        if copying:
+            copying = line.rstrip("\n") != "\\."
+            continue
+        if begins and (not line.strip() or line.startswith(("--", "\\"))):
+            continue
+        if begins and _COPY.match(line):
+            copying = True
+            continue
+        if begins and _DESCRIBES.match(line):
+            kept = []
+        if kept is not None:
+            kept.append(line)
+        inside ^= line.count("'") % 2 == 1
+        begins = not inside and line.rstrip().endswith(";")
+        if begins and kept is not None:
+            statement = "".join(kept).strip()
+            # Of the ALTERs only keys matter; identity columns and owners are no part of what queries see.
+            if not statement[:5].upper() == "ALTER" or _KEYS.search(statement):
+                yield statement
+            kept = None
+
+
+def _name(node: exp.Expression | None) -> str:
+    """The name as PostgreSQL keeps it: lower case unless quoted."""
+    identifier = node.this if isinstance(node, exp.Table | exp.ColumnDef) else node
+    if not isinstance(identifier, exp.Identifier):
+        return node.name.lower() if node is not None else ""
+    return identifier.name if identifier.quoted else identifier.name.lower()
+
+
+def _table(schema: exp.Schema) -> _Table:
+    table = _Table()
+    for part in schema.expressions:
+        if isinstance(part, exp.ColumnDef):
+            name = _name(part)
+            kind = part.args.get("kind")
+            table.columns[name] = re.sub(r"^public\.", "", kind.sql("postgres")) if kind else ""
+            for constraint in part.constraints:
+                if isinstance(constraint.kind, exp.PrimaryKeyColumnConstraint):
+                    table.primary.add(name)
+                elif isinstance(constraint.kind, exp.Reference):
+                    table.references.append(((name,), *_target(constraint.kind)))
+        else:
+            _constraints(table, part)
+    return table
+
+
+def _constraints(table: _Table, node: exp.Expression) -> None:
+    for found in node.find_all(exp.PrimaryKey, exp.ForeignKey):
+        columns = tuple(_name(column) for column in found.expressions)
+        if isinstance(found, exp.PrimaryKey):
+            table.primary.update(columns)
+        elif (reference := found.args.get("reference")) is not None:
+            table.references.append((columns, *_target(reference)))
+
+
+def _target(reference: exp.Reference) -> tuple[str, tuple[str, ...]]:
+    target = reference.this
+    if isinstance(target, exp.Schema):
+        return _name(target.this), tuple(_name(column) for column in target.expressions)
+    return _name(target), ()
+
+
+def _info(name: str, table: _Table, tables: Mapping[str, _Table], meanings: Mapping[ColumnKey, str]) -> TableInfo:
+    links: dict[str, tuple[str, str]] = {}
+    for columns, target, target_columns in table.references:
+        if target not in tables:
+            continue
+        # A reference without columns means the primary key, in the order of the target's columns.
+        targets = target_columns or tuple(key for key in tables[target].columns if key in tables[target].primary)
+        for column, target_column in zip(columns, targets, strict=False):
+            links.setdefault(column, (target, target_column))
+    columns_of = tuple(
+        ColumnInfo(
+            name=column,
+            type=type_,
+            meaning=meanings.get((name.lower(), column.lower()), ""),
+            primary=column in table.primary,
+            references=links.get(column),
+        )
+        for column, type_ in table.columns.items()
+    )
+    return TableInfo(name, columns_of, 0)
+
+
+_NUMBERS = re.compile(r"(SMALL|BIG)?(INT|SERIAL)\w*|REAL|DOUBLE PRECISION|FLOAT\w*|NUMERIC.*|DECIMAL.*", re.IGNORECASE)
+
+
+def with_values(dsn: str, tables: tuple[TableInfo, ...]) -> tuple[TableInfo, ...]:
+    """Return `tables` with row counts and column values read from the loaded database (rows in the order of the dump).
+
+    Args:
+        dsn: the reader's connection string. Values of JSON columns are documents and no examples.
+    """
+    import psycopg
+
+    filled = []
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for table in tables:
+            parts = [
+                quoted(column.name) + ("" if _NUMBERS.fullmatch(column.type) else "::text") for column in table.columns
+            ]
+            source = f"public.{quoted(table.name)}"
+            counted = connection.execute(f"SELECT count(*) FROM {source}".encode()).fetchone()
+            rows = connection.execute(
+                f"SELECT {', '.join(parts)} FROM {source} LIMIT {SAMPLE_ROWS}".encode()
+            ).fetchall()
+            columns = []
+            for at, column in enumerate(table.columns):
+                values = column_values(row[at] for row in rows)
+                examples = () if column.type.upper().startswith("JSON") else values.examples
+                columns.append(
+                    replace(column, examples=examples, value_range=values.value_range, distinct=values.distinct)
+                )
+            filled.append(replace(table, columns=tuple(columns), row_count=counted[0] if counted else 0))
+    return tuple(filled)
