@@ -31,6 +31,8 @@ def check(episode_files: Sequence[str], metrics: pl.DataFrame) -> Recomputation:
     """Compare the published headline values (`metrics` rows of slice all) with SQL over the episode files."""
     import duckdb
 
+    if not episode_files:
+        raise ValueError("no episode partitions were given, expected one per cell; run the factorial first.")
     with duckdb.connect() as connection:
         connection.execute(
             "create view episodes as select * from read_parquet(?)".replace("?", repr(list(episode_files)))

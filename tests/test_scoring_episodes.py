@@ -1,0 +1,321 @@
+"""Gates, set measures, failure stages and the join of a cell, each against numbers worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks_lib.protocol.records import Binding, Branch, Contract
+from tasks_lib.protocol.vocabulary import Behavior, Corpus, Difficulty, FailureStage
+from tasks_lib.scoring.cells import UnknownCell, grid, parse
+from tasks_lib.scoring.episodes import JoinError, index, score_cell, score_routes, set_score
+from tasks_lib.scoring.metrics import CELL_METRICS, DenominatorError, measure
+from tasks_lib.scoring.stages import execution_stage
+from tasks_lib.scoring.targets import base_tasks, episodes_of
+
+
+def contract(
+    task_id: str, behavior: Behavior, databases: tuple[str, ...], edges: tuple[tuple[str, str], ...] = ()
+) -> Contract:
+    units = tuple(f"u_{d}" for d in databases)
+    branches = ()
+    if behavior is Behavior.INTERACTIVE:
+        branches = tuple(Branch(f"b{i}", u, f"answer {i}", f"value {i}") for i, u in enumerate(units))
+    bindings = tuple(Binding(f"u_{a}", f"u_{b}", "x.y", 0, "v", "", "") for a, b in edges)
+    return Contract(task_id, Corpus.SPIDER, behavior, Difficulty.EASY, units, databases, edges, bindings, branches)
+
+
+CONTRACTS = (
+    contract("t1", Behavior.SINGLE, ("a",)),
+    contract("t2", Behavior.PARALLEL, ("a", "b")),
+    contract("t3", Behavior.SEQUENTIAL, ("a", "b"), (("a", "b"),)),
+    contract("t4", Behavior.INTERACTIVE, ("a", "b")),
+)
+TARGETS = episodes_of(CONTRACTS)
+
+
+def route(
+    task_id: str,
+    selected: tuple[str, ...],
+    topology: str,
+    branch_id: str = "",
+    edges: tuple[tuple[str, str], ...] = (),
+    observed: tuple[str, ...] | None = None,
+) -> dict[str, Any]:
+    return {
+        "task_id": task_id,
+        "branch_id": branch_id,
+        "trial": 0,
+        "valid": bool(selected),
+        "selected": list(selected),
+        "topology": topology,
+        "edges": [{"source": a, "target": b, "type": "", "reason": ""} for a, b in edges],
+        "observed": list(selected if observed is None else observed),
+        "failure": "",
+        "turns": 1,
+        "malformed_turns": 0,
+        "calls": [],
+    }
+
+
+def contribution(
+    task_id: str,
+    unit_id: str,
+    kind: str = "correct",
+    mode: str = "router",
+    state: str = "initial",
+    branch_id: str = "",
+    needs: bool = False,
+) -> dict[str, Any]:
+    return {
+        "planner": "llm",
+        "query_mode": mode,
+        "trial": 0,
+        "state": state,
+        "task_id": task_id,
+        "branch_id": branch_id,
+        "unit_id": unit_id,
+        "kind": kind,
+        "ran": kind in ("correct", "mismatch"),
+        "needs_binding": needs,
+    }
+
+
+def both_modes(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
+    return [contribution(*args, **kwargs), contribution(*args, **kwargs | {"mode": "privileged"})]
+
+
+ROUTES = [
+    route("t1", ("a",), "single"),
+    route("t2", ("a", "b"), "sequential"),
+    route("t3", ("a", "b"), "sequential", edges=(("a", "b"),)),
+    route("t4", ("a",), "interactive"),
+    route("t4", ("b",), "interactive", branch_id="b1"),
+]
+PLANS = [
+    {"planner": "llm", "task_id": t, "branch_id": "", "trial": 0, "order": ["a", "b"], "ok": True, "edges": []}
+    for t in ("t2", "t3")
+]
+CONTRIBUTIONS = [
+    *both_modes("t1", "u_a"),
+    *both_modes("t2", "u_a"),
+    *both_modes("t2", "u_b", "mismatch"),
+    *both_modes("t3", "u_a"),
+    *both_modes("t3", "u_b", needs=True),
+    *both_modes("t4", "u_a", branch_id="b0"),
+    *both_modes("t4", "u_b", "not_selected", branch_id="b1"),
+    *both_modes("t4", "u_b", branch_id="b1", state="clarified"),
+]
+ASKS = [{"task_id": "t4", "trial": 0, "ask": True, "question": "which?"}]
+RELEASES = [
+    {"task_id": "t4", "branch_id": "b0", "trial": 0, "released": False},
+    {"task_id": "t4", "branch_id": "b1", "trial": 0, "released": True},
+]
+
+
+def cell(interaction: str) -> pl.DataFrame:
+    point = parse(f"x.react.adapter.llm.{interaction}.router")
+    return pl.DataFrame(score_cell(point, TARGETS, ROUTES, ASKS, RELEASES, PLANS, CONTRIBUTIONS))
+
+
+def value(frame: pl.DataFrame, metric: str) -> tuple[float, float, float]:
+    got = measure(frame, TARGETS, CELL_METRICS, "cell").filter(
+        (pl.col("slice") == "all") & (pl.col("metric") == metric)
+    )
+    return got.row(0)[3:]
+
+
+def test_set_measures_by_hand() -> None:
+    got = set_score(["a", "c"], ["a", "b"])
+    assert (got.s, got.precision, got.recall, got.f1, got.over_rate, got.under_rate) == (False, 0.5, 0.5, 0.5, 0.5, 0.5)
+    empty = set_score([], ["a", "b"])
+    assert (empty.s, empty.precision, empty.recall, empty.f1, empty.over_rate, empty.under_rate) == (
+        False,
+        0,
+        0,
+        0,
+        0,
+        1,
+    )
+
+
+@given(st.sets(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef"), min_size=1))
+def test_set_measures_hold_their_bounds(p: set[str], g: set[str]) -> None:
+    got = set_score(p, g)
+    assert got.s == (p == g)
+    assert 0 <= got.f1 <= 1
+    assert min(got.precision, got.recall) <= got.f1 + 1e-12 or got.f1 == 0
+    assert got.recall + got.under_rate == pytest.approx(1)
+    if p:
+        assert got.precision + got.over_rate == pytest.approx(1)
+        if got.precision + got.recall:
+            assert got.f1 == pytest.approx(2 * got.precision * got.recall / (got.precision + got.recall))
+
+
+def test_never_by_hand() -> None:
+    """t1 full; t2 right set, wrong label, one unit wrong; t3 full; t4 right on one branch of two. N = 4."""
+    frame = cell("never")
+    assert value(frame, "RA-Set") == (3.5, 4.0, 0.875)
+    assert value(frame, "RA-Graph") == (2.5, 4.0, 0.625)
+    assert value(frame, "EA-Micro") == (1 + 1 + 2 + 0.5, 1 + 2 + 2 + 1, 0.75)
+    assert value(frame, "TEA") == (2.5, 4.0, 0.625)
+    assert value(frame, "CEA-Set") == (2.5, 3.5, 2.5 / 3.5)
+    assert value(frame, "CEA-Graph") == (2.5, 2.5, 1.0)
+    assert value(frame, "R+E-Graph") == (2.5, 4.0, 0.625)
+    assert value(frame, "Ask-Rate") == (0.0, 1.0, 0.0)
+    assert value(frame, "Release-Rate") == (0.0, 0.0, 0.0)
+    assert value(frame, "Plan-Accuracy") == (1.0, 1.0, 1.0)
+    assert value(frame, "Execution-Coverage") == (1 + 2 + 2 + 0.5, 6.0, 5.5 / 6)
+
+
+def test_once_by_hand() -> None:
+    """The answer of branch b1 was released: its clarified route is right; b0 keeps the initial route, also right."""
+    frame = cell("once")
+    assert value(frame, "RA-Set") == (4.0, 4.0, 1.0)
+    assert value(frame, "R+E-Graph") == (3.0, 4.0, 0.75)
+    assert value(frame, "Ask-Rate") == (1.0, 1.0, 1.0)
+    assert value(frame, "Release-Rate") == (0.5, 1.0, 0.5)
+    assert value(frame, "Repair-per-Ask") == (0.5, 1.0, 0.5)
+    assert value(frame, "Harm-per-Ask") == (0.0, 1.0, 0.0)
+    assert value(frame, "Change-per-Ask") == (0.5, 1.0, 0.5)
+
+
+def test_ordinary_rows_are_equal_under_never_and_once() -> None:
+    drop = ["cell_id", "interaction"]
+    ordinary = [cell(i).filter(pl.col("behavior") != "interactive").drop(drop) for i in ("never", "once")]
+    assert ordinary[0].equals(ordinary[1])
+
+
+def test_gates_are_multiplied_inside_a_branch() -> None:
+    """A04: (g,t,h) = (1,0,1) and (0,1,1) add up to 0, not 0.25; (1,1,1) and (1,1,0)-like to 0.5."""
+    both = [contract("t", Behavior.INTERACTIVE, ("a", "b"))]
+    targets = episodes_of(both)
+    base = cell("never").filter(pl.col("task_id") == "t4").with_columns(task_id=pl.lit("t"), h=pl.lit(True))
+
+    def r_e_graph(g: list[bool], t: list[bool]) -> float:
+        frame = base.sort("branch_id").with_columns(pl.Series("g", g), pl.Series("t", t))
+        got = measure(frame, targets, CELL_METRICS, "x").filter(
+            (pl.col("slice") == "all") & (pl.col("metric") == "R+E-Graph")
+        )
+        return float(got["value"][0])
+
+    assert r_e_graph([True, False], [False, True]) == 0.0
+    assert r_e_graph([True, True], [True, False]) == 0.5
+    assert base_tasks(targets) == 1
+
+
+def test_full_grid_weights_add_up() -> None:
+    many = [contract(f"o{i}", Behavior.SINGLE, ("a",)) for i in range(710)]
+    many += [contract(f"i{i}", Behavior.INTERACTIVE, ("a", "b")) for i in range(105)]
+    targets = episodes_of(many)
+    assert (len(targets), base_tasks(targets)) == (920, 815)
+    assert len(grid(["w", "x", "y", "z"])) == 288
+
+
+def test_denominator_comes_from_the_release() -> None:
+    """A02, C12: a missing, repeated or unknown episode is an error that names it; nothing is averaged over what is left."""
+    frame = cell("never")
+    with pytest.raises(DenominatorError, match=r"1 of 5 episodes are missing \(first \('t1'"):
+        measure(frame.filter(pl.col("task_id") != "t1"), TARGETS, CELL_METRICS, "cell")
+    with pytest.raises(DenominatorError, match=r"\('t1', ''\) appears twice"):
+        measure(pl.concat([frame, frame.filter(pl.col("task_id") == "t1")]), TARGETS, CELL_METRICS, "cell")
+    with pytest.raises(DenominatorError, match="unknown to the release"):
+        measure(frame.with_columns(task_id=pl.col("task_id") + "x"), TARGETS, CELL_METRICS, "cell")
+
+
+def test_ea_micro_pools_contributions() -> None:
+    """A03: tasks with 1/1, 0/1, 1/8 give 2/10; TEA is 1/3."""
+    many = [
+        contract("p", Behavior.SINGLE, ("a",)),
+        contract("q", Behavior.SINGLE, ("a",)),
+        contract("r", Behavior.PARALLEL, tuple("abcdefgh")),
+    ]
+    targets = episodes_of(many)
+    base = cell("never").filter(pl.col("task_id") == "t1")
+    frame = pl.concat(
+        [
+            base.with_columns(
+                task_id=pl.lit(t), required=pl.lit(r, pl.Int64), correct=pl.lit(c, pl.Int64), t=pl.lit(c == r)
+            )
+            for t, c, r in (("p", 1, 1), ("q", 0, 1), ("r", 1, 8))
+        ]
+    )
+    got = {
+        r["metric"]: r["value"]
+        for r in measure(frame, targets, CELL_METRICS, "x").filter(pl.col("slice") == "all").iter_rows(named=True)
+    }
+    assert got["EA-Micro"] == 0.2
+    assert got["TEA"] == 1 / 3
+
+
+def test_failure_stages() -> None:
+    """PROTOCOL 15, in order."""
+    stages = {(r["task_id"], r["branch_id"]): r["failure_stage"] for r in cell("never").iter_rows(named=True)}
+    assert stages == {
+        ("t1", ""): "none",
+        ("t2", ""): "graph_error",
+        ("t3", ""): "none",
+        ("t4", "b0"): "none",
+        ("t4", "b1"): "branch_error",
+    }
+    routes = [
+        route("t1", ("c",), "single", observed=("c",)),
+        route("t2", ("a",), "parallel", observed=("a", "b")),
+        route("t3", ("a", "b", "c"), "sequential"),
+        route("t4", (), ""),
+    ]
+    rows = score_routes("x", "direct", TARGETS, routes)
+    assert [r["failure_stage"] for r in rows] == [
+        "retrieval_miss",
+        "under_selection",
+        "over_selection",
+        "branch_error",
+        "branch_error",
+    ]
+
+
+def test_execution_stages() -> None:
+    from tasks_lib.protocol.vocabulary import VerdictKind as V
+
+    assert execution_stage(True, True, {"u": V.CORRECT}, None) is FailureStage.NONE
+    assert execution_stage(True, False, {"u": V.CORRECT}, None) is FailureStage.BINDING_ORDER_ERROR
+    assert execution_stage(False, True, {"u": V.BINDING_INVALID}, None) is FailureStage.BINDING_ORDER_ERROR
+    assert execution_stage(False, True, {"u": V.MISMATCH}, {"u": V.CORRECT}) is FailureStage.DECOMPOSITION_ERROR
+    assert execution_stage(False, True, {"u": V.MISMATCH}, {"u": V.TIMEOUT}) is FailureStage.SOURCE_EXECUTION_ERROR
+    assert execution_stage(False, True, {"u": V.MISMATCH}, None) is FailureStage.SOURCE_EXECUTION_ERROR
+
+
+def test_invalid_topology_and_null_prediction_are_wrong() -> None:
+    """S06: an absent topology equals nothing."""
+    routes = [route(t, (), "") for t in ("t1", "t2", "t3", "t4")]
+    rows = score_routes("x", "direct", TARGETS, routes)
+    assert not any(r["label_ok"] or r["edges_ok"] or r["g"] or r["valid"] for r in rows)
+    assert all(r["under_rate"] == 1 and r["over_rate"] == 0 for r in rows)
+
+
+def test_a_missing_layer_row_is_named() -> None:
+    with pytest.raises(JoinError, match=r"\('t2', ''\) is missing"):
+        score_cell(
+            parse("x.react.adapter.llm.never.router"),
+            TARGETS,
+            [r for r in ROUTES if r["task_id"] != "t2"],
+            ASKS,
+            RELEASES,
+            PLANS,
+            CONTRIBUTIONS,
+        )
+    with pytest.raises(JoinError, match="appears twice"):
+        index([{"k": "0", "v": "A"}, {"k": "0", "v": "Z"}], "k", what="predictions")
+
+
+def test_cell_ids() -> None:
+    with pytest.raises(UnknownCell, match="2 parts"):
+        parse("x.react")
+    with pytest.raises(UnknownCell, match="not in the grid"):
+        parse("x.teleport.adapter.llm.never.router")
+    with pytest.raises(UnknownCell, match="random"):
+        parse("x.random.adapter.llm.never.router")

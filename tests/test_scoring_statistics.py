@@ -1,0 +1,158 @@
+"""Bootstrap, contrasts, recomputation: each against hand-made numbers (known fault A01)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks_lib.scoring.bootstrap import counts, intervals, paired_mean_difference, ratios, wilson
+from tasks_lib.scoring.contrasts import CONTRASTS, matched_pairs
+from tasks_lib.scoring.metrics import HEADLINE
+from tasks_lib.scoring.recompute import check
+
+
+def test_clusters_move_together() -> None:
+    """A01: 100 tasks × 12 equal rows, every fifth task right: mean 0.20, standard error 0.040, interval about [0.12, 0.28]."""
+    score = np.array([[12.0 if i % 5 == 0 else 0.0] for i in range(100)])
+    total = np.full((100, 1), 12.0)
+    matrix = counts(100)
+    assert matrix.shape == (5000, 100)
+    assert (matrix.sum(axis=1) == 100).all()
+    samples = ratios(matrix, score, total)
+    assert 0.038 <= samples.std() <= 0.042
+    (got,) = intervals(matrix, score, total)
+    assert got.value == 0.2
+    assert 0.115 <= got.low <= 0.135
+    assert 0.27 <= got.high <= 0.29
+
+
+def test_the_seed_decides_the_draws() -> None:
+    assert (counts(30, 50) == counts(30, 50)).all()
+    assert (counts(30, 50, seed=1) != counts(30, 50, seed=2)).any()
+
+
+def test_zero_denominators_are_dropped_and_counted() -> None:
+    numerators, denominators = np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]])
+    (got,) = intervals(counts(2, 4000), numerators, denominators)
+    assert 800 <= got.dropped <= 1200
+    assert (got.value, got.low, got.high) == (1.0, 1.0, 1.0)
+    (none,) = intervals(counts(2, 10), numerators * 0, denominators * 0)
+    assert (none.value, none.dropped) == (0.0, 10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=5, max_size=30))
+def test_a_paired_difference_of_equal_sides_is_zero(rows: list[tuple[int, int]]) -> None:
+    a = np.array(rows, dtype=float)
+    ones = np.ones_like(a)
+    got = paired_mean_difference(counts(len(rows), 200), (a, ones), (a, ones))
+    assert (got.value, got.low, got.high) == (0.0, 0.0, 0.0)
+
+
+def test_paired_difference_by_hand() -> None:
+    a, b, ones = np.array([[1.0], [1.0]]), np.array([[1.0], [0.0]]), np.ones((2, 1))
+    got = paired_mean_difference(counts(2, 4000), (a, ones), (b, ones))
+    assert got.value == 0.5
+    assert (got.low, got.high) == (0.0, 1.0)
+
+
+def test_wilson_by_hand() -> None:
+    """8 of 10: 0.4902 to 0.9433."""
+    low, high = wilson(8, 10)
+    assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)
+    assert wilson(0, 0) == (0.0, 0.0)
+
+
+def test_contrasts_are_matched() -> None:
+    """Cells of a pair differ in the factor alone; the numbers of pairs are the paper's."""
+    sizes = {(c.name, c.scope): len(matched_pairs(c, "x")) for c in CONTRASTS}
+    assert sizes[("router−fused", "all")] == 6
+    assert sizes[("once−never", "interactive")] == 12
+    for contrast in CONTRASTS:
+        for high, low in matched_pairs(contrast, "x"):
+            differ = [
+                n
+                for n in ("router", "data_agent", "planner", "interaction", "query_mode")
+                if getattr(high, n) != getattr(low, n)
+            ]
+            assert differ == [contrast.factor]
+
+
+def _episodes(path: Path) -> pl.DataFrame:
+    rng = np.random.default_rng(7)
+    rows = []
+    for cell in ("c1", "c2"):
+        for task in range(40):
+            for branch in ("b0", "b1") if task % 4 == 0 else ("",):
+                s, label, edges, t, h = (bool(x) for x in rng.integers(0, 2, 5))
+                rows.append(
+                    {
+                        "cell_id": cell,
+                        "task_id": f"t{task}",
+                        "branch_id": branch,
+                        "weight": 0.5 if branch else 1.0,
+                        "s": s,
+                        "label_ok": label,
+                        "edges_ok": edges,
+                        "g": s and label and edges,
+                        "t": t,
+                        "h": h,
+                        "bindings_ok": True,
+                        "required": 2,
+                        "correct": 2 if t else int(rng.integers(0, 2)),
+                    }
+                )
+    frame = pl.DataFrame(rows)
+    frame.write_parquet(path)
+    return frame
+
+
+def _published(frame: pl.DataFrame) -> pl.DataFrame:
+    from tasks_lib.scoring.metrics import CELL_METRICS, per_task
+
+    chosen = {m: CELL_METRICS[m] for m in HEADLINE}
+    sums = per_task(frame, chosen, ["cell_id"]).group_by("cell_id").agg(pl.col(r"^.*\|[nd]$").sum())
+    rows = [
+        {
+            "cell_id": r["cell_id"],
+            "slice": "all",
+            "metric": m,
+            "numerator": r[f"{m}|n"],
+            "denominator": r[f"{m}|d"],
+            "value": r[f"{m}|n"] / r[f"{m}|d"] if r[f"{m}|d"] else 0.0,
+        }
+        for r in sums.iter_rows(named=True)
+        for m in HEADLINE
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_recomputation_agrees_and_catches_a_changed_value(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.parquet"
+    frame = _episodes(path)
+    published = _published(frame.with_columns(behavior=pl.lit("single")))
+    good = check([str(path)], published)
+    assert good.ok
+    assert (good.compared, good.worst) == (16, 0.0)
+    spoiled = published.with_columns(
+        value=pl.when((pl.col("cell_id") == "c2") & (pl.col("metric") == "TEA"))
+        .then(pl.col("value") + 1e-12)
+        .otherwise(pl.col("value"))
+    )
+    bad = check([str(path)], spoiled)
+    assert not bad.ok
+    assert "c2 TEA" in bad.problems[0]
+    lost = check([str(path)], published.filter(pl.col("metric") != "RA-Set"))
+    assert any("RA-Set" in p for p in lost.problems)
+
+
+def test_recomputation_refuses_an_empty_table(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.parquet"
+    frame = _episodes(path)
+    with pytest.raises(ValueError):
+        check([], _published(frame.with_columns(behavior=pl.lit("single"))))
