@@ -154,6 +154,19 @@ class Ledger:
             raise KeyError(digest)
         return bytes(data)
 
+    def blobs_of(self, digests: Iterable[str]) -> dict[str, bytes]:
+        """Contents of many blobs by digest. Raises KeyError naming one that is not there."""
+        wanted = sorted(set(digests))
+        found: dict[str, bytes] = {}
+        with self.engine.connect() as connection:
+            for start in range(0, len(wanted), 500):
+                query = sa.select(blobs).where(blobs.c.digest.in_(wanted[start : start + 500]))
+                found |= {row.digest: bytes(row.data) for row in connection.execute(query)}
+        for name in wanted:
+            if name not in found:
+                raise KeyError(name)
+        return found
+
     def count(self, kind: str, run: str | None = None) -> int:
         """Completed items of a kind, of one run when given."""
         query = sa.select(sa.func.count()).select_from(items).where(items.c.kind == kind, items.c.state == "done")

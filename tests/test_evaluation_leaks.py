@@ -1,0 +1,52 @@
+"""Planted leaks of every kind are found; the ordinary words of a request are not (known fault K01)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tasks_lib.evaluation.leaks import Scanner
+from tasks_lib.protocol.vocabulary import Audience
+
+GOLD = "SELECT name, salary FROM staff WHERE city = 'Harlow' ORDER BY salary DESC"
+SCHEMA = "CREATE TABLE staff (name TEXT, salary INT, city TEXT)"
+SCANNER = Scanner(
+    ["concert_singer", "cinema", "staff_1"],
+    ["stadium", "staff", "name"],
+    {"spider:train_spider:7": (GOLD, "staff_1")},
+    {"staff_1": SCHEMA},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "leaks"),
+    [
+        ("db_91c2: singers and concerts", False),
+        ("no such table: concert_singer.stadium", True),
+        ("CREATE TABLE stadium (id INT) -- from concert_singer.sqlite", True),
+        ("/data/spider/concert_singer/concert_singer.sqlite is locked", True),
+        ("The concert singer was late", False),
+        ("run 2026-11-29T19:44:34 ok (gold=44)", True),
+        ("Which cinema sold the most tickets? A gold medal for the winner.", False),
+        ("no such column: cinema.seats", True),
+        ("the unit is spider:train_spider:7 here", True),
+        ("the ratio is 3:7 in spider silk", False),
+        ("behavior: sequential", True),
+        ("topology: single, parallel, sequential, exploratory or interactive", False),
+        (f"try {GOLD.lower()}", True),
+        ("SELECT name FROM staff", False),
+    ],
+)
+def test_router_texts(text: str, leaks: bool) -> None:
+    assert bool(SCANNER.scan(text, Audience.ROUTER)) == leaks
+
+
+def test_executors_may_see_examples_of_other_databases_only() -> None:
+    own = f"## Schema\n{SCHEMA}\n## Examples\n{GOLD}"
+    assert [f.kind for f in SCANNER.scan(own, Audience.EXECUTOR)] == ["gold_sql"]
+    other = f"## Schema\nCREATE TABLE other (a INT)\n## Examples\n{GOLD}"
+    assert SCANNER.scan(other, Audience.EXECUTOR) == []
+    assert [f.kind for f in SCANNER.scan(other, Audience.ROUTER)] == ["gold_sql"]
+
+
+def test_diagnostics_are_exempt() -> None:
+    assert SCANNER.scan(GOLD, Audience.DIAGNOSTIC) == []
