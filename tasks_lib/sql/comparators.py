@@ -13,7 +13,6 @@ Numbers are compared by value, exactly (1 = 1.0; no tolerance), as SQLite and Po
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -102,7 +101,11 @@ def _key(value: Value, number: Callable[[int | float | Decimal], Hashable]) -> H
 
 def _exact(value: int | float | Decimal) -> Hashable:
     """Python's int, float and Decimal hash and compare exactly by value; NaN alone needs a name (NaN = NaN in SQL)."""
-    return ("nan",) if value != value else value
+    return ("nan",) if _is_nan(value) else value
+
+
+def _is_nan(value: int | float | Decimal) -> bool:
+    return value.is_nan() if isinstance(value, Decimal) else value != value
 
 
 _WIDE = Context(prec=200_000, rounding=ROUND_HALF_UP)  # PostgreSQL's numeric: up to 131,072 + 16,383 digits
@@ -111,10 +114,10 @@ _CENT = Decimal("0.01")
 
 def _rounded(value: int | float | Decimal) -> Hashable:
     """Round to two decimals, halves away from zero. A float goes through its shortest text: 2.675 rounds to 2.68."""
-    if value != value:
+    if _is_nan(value):
         return ("nan",)
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if math.isinf(exact):
+    if exact.is_infinite():  # not math.isinf: it goes through float, where 10**309 is infinite
         return exact
     return exact.quantize(_CENT, context=_WIDE)
 

@@ -45,6 +45,10 @@ _READER_SETTINGS = {
     "search_path": "public",
     "jit": "off",
 }
+_REVOKED_FUNCTIONS = (
+    "^(lo_.*|loread|lowrite|pg_(try_)?advisory_.*|pg_notify|(query|cursor|table|schema|database)_to_xml.*"
+    "|pg_(cancel|terminate)_backend|pg_stat_get_activity)$"
+)
 _START_SECONDS = 120
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 107 bytes on Linux, 103 on macOS
 
@@ -204,6 +208,14 @@ class PostgresServer:
                     "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {reader}",
                 ):
                     connection.execute(sql.SQL(statement).format(schema=sql.Identifier(schema), reader=reader))
+            # Anybody may call these by default; most write, lock or run text where a read-only session lets them.
+            functions = connection.execute(
+                "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace "
+                "AND proname ~ %s ORDER BY 1",
+                (_REVOKED_FUNCTIONS,),
+            ).fetchall()
+            for (function,) in functions:
+                connection.execute("REVOKE ALL ON FUNCTION " + function + " FROM PUBLIC")
             connection.execute("ANALYZE")
 
     def _ensure_reader(self, admin: psycopg.Connection) -> None:
@@ -218,7 +230,10 @@ class PostgresServer:
                     "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD {}"
                 ).format(reader, sql.Literal(self._reader_password()))
             )
-            for name, value in _READER_SETTINGS.items():
+            settings = dict(_READER_SETTINGS)
+            if admin.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (True,):
+                settings["temp_file_limit"] = "2GB"  # only a superuser may give it
+            for name, value in settings.items():
                 admin.execute(
                     sql.SQL("ALTER ROLE {} SET {} = {}").format(reader, sql.Identifier(name), sql.Literal(value))
                 )
@@ -333,8 +348,9 @@ def _identity(pid: int) -> dict[str, str | int]:
 def _alive(identity: dict[str, str | int]) -> bool:
     import psutil
 
+    pid = int(identity["pid"])
     try:
-        return _identity(int(identity["pid"])) == identity
+        return _identity(pid) == identity and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 

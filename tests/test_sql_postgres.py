@@ -1,0 +1,331 @@
+"""Dumps load once, whole or not at all, and are read by a role that can only read (known faults E10, V05, V01), on a real
+server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from tasks_lib.protocol.records import DatabaseHandle
+from tasks_lib.protocol.vocabulary import Corpus, Engine, VerdictKind
+from tasks_lib.sql.canonical import CanonicalResult, Interval, Json, Opaque
+from tasks_lib.sql.execute import LEDGER_KIND, Execution, SqlRunner
+from tasks_lib.sql.faults import DatabaseDamaged, DatabaseMissing, ServerUnavailable
+from tasks_lib.sql.limits import Limits
+from tasks_lib.sql.once import compare_once
+from tasks_lib.sql.postgres import READER, PostgresServer, shared_server
+from tasks_lib.sql.workers import Request, WorkerPool
+from tasks_lib.store.keys import sha256_bytes, sha256_file
+from tasks_lib.store.ledgers import Ledger
+
+DUMP = """
+SET statement_timeout = 0;
+SELECT pg_catalog.set_config('search_path', '', false);
+ALTER SCHEMA public OWNER TO some_owner;
+CREATE TYPE public.mood AS ENUM ('calm', 'wild');
+ALTER TYPE public.mood OWNER TO some_owner;
+CREATE TABLE public.m (id integer, title text, mood public.mood, price numeric(8,2), seen timestamp with time zone);
+ALTER TABLE public.m OWNER TO some_owner;
+COPY public.m (id, title, mood, price, seen) FROM stdin;
+1\t50% off\tcalm\t1.50\t2020-01-01 12:00:00+02
+2\tÁrbol\twild\t\\N\t\\N
+\\.
+CREATE SEQUENCE public.s;
+CREATE FUNCTION public.owner_power() RETURNS integer LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
+GRANT ALL ON SCHEMA public TO PUBLIC;
+"""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    # Not below pytest's own folder: it is closed to the user that the server runs as, and its path is long.
+    made = Path(tempfile.mkdtemp(prefix="dsa-pg-", dir="/tmp"))
+    yield made / "data"
+    shutil.rmtree(made)
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[PostgresServer]:
+    with PostgresServer.embedded(folder) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("dumps") / "a dump's name.sql"
+    path.write_text(DUMP, "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def dsn(server: PostgresServer, dump: Path) -> str:
+    return server.ensure_database(dump, sha256_file(dump))
+
+
+@pytest.fixture
+async def runner(
+    server: PostgresServer, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SqlRunner]:
+    monkeypatch.delenv("DSABENCH_POSTGRES_URL", raising=False)
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
+    async with SqlRunner(ledger, Limits(wall_seconds=10), postgres_folder=folder) as made:
+        yield made
+    ledger.close()
+
+
+def handle(dump: Path) -> DatabaseHandle:
+    return DatabaseHandle("db_1", Corpus.LIVESQLBENCH, Engine.POSTGRES, str(dump), sha256_file(dump), "")
+
+
+def rows(execution: Execution) -> tuple[tuple[object, ...], ...]:
+    assert execution.kind is None, execution.error
+    assert execution.result is not None
+    return execution.result.rows
+
+
+def databases(server: PostgresServer) -> list[str]:
+    with server._connect("postgres") as admin:
+        return [name for (name,) in admin.execute("SELECT datname FROM pg_database ORDER BY 1").fetchall()]
+
+
+# ---- loading ----
+
+
+def test_a_dump_loads_once_whoever_asks(server: PostgresServer, folder: Path, dump: Path, dsn: str) -> None:
+    before = databases(server)
+    others = [PostgresServer.embedded(folder) for _ in range(4)]
+    copy = dump.with_name("copy.sql")
+    copy.write_text(DUMP + "-- another digest\n", "utf-8")
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda one: one.ensure_database(copy, sha256_file(copy)), others))
+    assert len(found) == 1
+    assert len(databases(server)) == len(before) + 1
+    assert dsn == server.ensure_database(dump, sha256_file(dump))
+
+
+def test_a_dump_that_breaks_halfway_leaves_nothing(server: PostgresServer, tmp_path: Path) -> None:
+    before = databases(server)
+    broken = tmp_path / "broken.sql"
+    broken.write_text(DUMP + "CREATE TABLE public.m (id integer);\n", "utf-8")
+    with pytest.raises(DatabaseDamaged, match=r'broken\.sql does not load .*"m" already exists'):
+        server.ensure_database(broken, sha256_file(broken))
+    assert databases(server) == before
+    with pytest.raises(DatabaseMissing, match=r"absent\.sql"):
+        server.ensure_database(tmp_path / "absent.sql", "0" * 64)
+    assert databases(server) == before
+
+
+def test_letters_fold_and_text_sorts_by_code_point(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("SELECT lower('ÁRBOL'), 'Z' < 'a', 'z' < 'á'").fetchone() == ("árbol", True, True)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO m VALUES (3)",
+        "DELETE FROM m",
+        "CREATE TABLE x (a int)",
+        "CREATE TEMP TABLE x (a int)",
+        "SELECT nextval('s')",
+        "SELECT owner_power()",
+        "SELECT lo_create(0)",
+        "SELECT lo_from_bytea(0, 'x')",
+        "SELECT pg_advisory_lock(1)",
+        "SELECT pg_notify('a', 'b')",
+        "SELECT query_to_xml('SELECT 1', true, true, '')",
+        "SELECT pg_read_file('PG_VERSION')",
+        "SELECT * FROM pg_authid",
+        "COPY m TO PROGRAM 'true'",
+        "ALTER ROLE CURRENT_USER SUPERUSER",
+    ],
+)
+def test_the_reader_can_only_read_even_when_it_lifts_its_own_settings(dsn: str, sql: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        assert connection.execute("SHOW default_transaction_read_only").fetchone() == ("on",)
+        assert connection.execute("SHOW timezone").fetchone() == ("UTC",)
+        connection.execute("SET default_transaction_read_only = off")
+        with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.SyntaxError)):
+            connection.execute(sql)
+        assert connection.execute("SELECT count(*) FROM m").fetchone() == (2,)
+
+
+# ---- results ----
+
+
+async def test_values_come_back_typed(runner: SqlRunner, dump: Path) -> None:
+    sql = """SELECT true, 1::int2, 1.50::numeric, 1.5::float4, 'a', '\\x00ff'::bytea, date '2020-01-02',
+        timestamp '2020-01-01 10:00', seen, interval '-1 year 2 mons -3 days 04:05:06.7', '{"a": 1.0}'::jsonb,
+        array[1, 2, null], array[['a'], ['b']], mood, int4range(1, 3), 'infinity'::date, date '0044-01-01 BC',
+        array[interval '-0.5 sec'], null, 'NaN'::numeric::text FROM m WHERE id = 1"""
+    assert rows(await runner.run(handle(dump), sql))[0] == (
+        True, 1, Decimal("1.50"), 1.5, "a", b"\x00\xff", date(2020, 1, 2), datetime(2020, 1, 1, 10),
+        datetime(2020, 1, 1, 10, tzinfo=UTC), Interval(-10, -3, 14_706_700_000), Json('{"a": 1.0}'), (1, 2, None),
+        (("a",), ("b",)), "calm", "[1,3)", Opaque("date", "infinity"), Opaque("date", "0044-01-01 BC"),
+        (Interval(0, 0, -500_000),), None, "NaN",
+    )  # fmt: skip
+
+
+async def test_percent_and_question_marks_are_ordinary(runner: SqlRunner, dump: Path) -> None:
+    """E10."""
+    assert rows(await runner.run(handle(dump), "SELECT '100%' LIKE '%0%'")) == ((True,),)
+    assert rows(await runner.run(handle(dump), "SELECT '{\"a\":1}'::jsonb ? 'a'")) == ((True,),)
+    found = await runner.run(
+        handle(dump), "SELECT title FROM m WHERE title LIKE '%' || :title || '%'", {"title": "50% off"}
+    )
+    assert rows(found) == (("50% off",),)
+
+
+async def test_bindings_fit_enums_and_keep_types(runner: SqlRunner, dump: Path) -> None:
+    sql = "SELECT id, ':mood' FROM m WHERE mood = :mood AND id = :id -- :id"
+    assert rows(await runner.run(handle(dump), sql, {"mood": "calm", "id": 1})) == ((1, ":mood"),)
+    wrong = await runner.run(handle(dump), "SELECT 1 FROM m WHERE title = :t", {"t": 5})
+    assert wrong.kind is VerdictKind.EXECUTION_ERROR  # a number is no text
+    hostile = "x'; DROP TABLE m; --"
+    assert rows(await runner.run(handle(dump), "SELECT :t", {"t": hostile})) == ((hostile,),)
+
+
+async def test_an_empty_result_has_its_columns(runner: SqlRunner, dump: Path) -> None:
+    execution = await runner.run(
+        handle(dump), "SELECT id, title FROM m WHERE id = :n AND title = :t", {"n": 9, "t": "x"}
+    )
+    assert execution.result == CanonicalResult(("id", "title"), ())
+
+
+async def test_double_quotes_are_names_here(runner: SqlRunner, dump: Path) -> None:
+    """V01, the PostgreSQL half."""
+    assert (await runner.run(handle(dump), 'SELECT id FROM m WHERE title = "x"')).kind is VerdictKind.EXECUTION_ERROR
+
+
+# ---- limits and faults ----
+
+
+def test_slow_statements_stop_on_both_sides(dsn: str, server: PostgresServer) -> None:
+    with WorkerPool(1, Limits(wall_seconds=0.5)) as pool:
+        for sql in (
+            "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 1000000000) b",
+            "SELECT a FROM generate_series(1, 1000000000) a WHERE pg_sleep(0.02) IS NOT NULL",
+        ):
+            started = time.monotonic()
+            assert pool.run(Request(Engine.POSTGRES, dsn, sql)).kind == "timeout"
+            assert time.monotonic() - started < 1.5
+        assert pool.run(Request(Engine.POSTGRES, dsn, "SELECT 1")).data.endswith(b"[1]\n")
+    with server._connect("postgres") as admin:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s AND state = 'active'"
+        assert admin.execute(query, (READER,)).fetchone() == (0,)
+
+
+def test_large_results_are_cut_off(dsn: str) -> None:
+    with WorkerPool(1, Limits(wall_seconds=10, max_rows=1000)) as pool:
+        started = time.monotonic()
+        outcome = pool.run(Request(Engine.POSTGRES, dsn, "SELECT generate_series(1, 100000000)"))
+        assert outcome.kind == "result_too_large"
+        assert time.monotonic() - started < 3
+
+
+def test_the_engine_refuses_what_a_guard_might_miss(dsn: str) -> None:
+    with WorkerPool(1, Limits(wall_seconds=5)) as pool:
+        for sql in ("SELECT 1; SELECT 2", "DELETE FROM m", "SET statement_timeout = 0", "CREATE TEMP TABLE z(a int)"):
+            assert pool.run(Request(Engine.POSTGRES, dsn, sql)).kind == "execution_error", sql
+
+
+async def test_no_server_is_no_verdict(tmp_path: Path, dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSABENCH_POSTGRES_URL", "postgresql://nobody@127.0.0.1:1/postgres")
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
+    async with SqlRunner(ledger) as runner:
+        with pytest.raises(ServerUnavailable, match="DSABENCH_POSTGRES_URL"):
+            await runner.run(handle(dump), "SELECT 1")
+    assert ledger.count(LEDGER_KIND) == 0
+    ledger.close()
+
+
+def test_a_server_by_url_serves_too(server: PostgresServer, folder: Path, dump: Path, dsn: str) -> None:
+    url = f"postgresql://postgres@/postgres?host={folder.with_name('data.socket')}"
+    by_url = shared_server(url, folder)
+    assert by_url is shared_server(url, folder)
+    assert psycopg.conninfo.conninfo_to_dict(by_url.ensure_database(dump, sha256_file(dump)))["user"] == READER
+    compared = compare_once(Corpus.LIVESQLBENCH, dsn, "SELECT 1.004", "SELECT 1.0")
+    assert (compared["verdict"], compared["rule"]) == ("correct", "livesqlbench/round2_set")
+
+
+# ---- whose server it is ----
+
+CHILD = textwrap.dedent(
+    """
+    import os, sys
+    from pathlib import Path
+    from tasks_lib.sql.postgres import shared_server
+    server = shared_server("", Path(sys.argv[1]))
+    print(server._connect("postgres").execute("SELECT pg_postmaster_start_time()::text").fetchone()[0], flush=True)
+    if sys.argv[2] == "crash":
+        os._exit(1)
+    if sys.argv[2] == "wait":
+        sys.stdin.read()
+    """
+)
+
+
+def child(folder: Path, how: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", CHILD, str(folder), how]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def gone(process: psutil.Process) -> bool:
+    """Ended; a container without an init process keeps the zombie."""
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def postmaster(folder: Path) -> psutil.Process:
+    return psutil.Process(int((folder / "postmaster.pid").read_text().splitlines()[0]))
+
+
+def test_the_process_that_started_the_server_stops_it(folder: Path) -> None:
+    mine = folder.with_name("owned")
+    first = child(mine, "wait")
+    assert first.stdout is not None
+    started = first.stdout.readline()
+    second, _ = child(mine, "end").communicate(timeout=60)
+    assert second == started  # shared, and still running after the guest has gone
+    process = postmaster(mine)
+    first.communicate(timeout=60)
+    assert gone(process)
+
+
+def test_a_server_left_by_a_crash_is_taken_over(folder: Path) -> None:
+    mine = folder.with_name("crashed")
+    started, _ = child(mine, "crash").communicate(timeout=60)
+    process = postmaster(mine)
+    assert not gone(process)
+    again, _ = child(mine, "end").communicate(timeout=60)
+    assert again == started
+    assert gone(process)
+
+
+# ---- the real dumps ----
+
+DATA = os.environ.get("DSABENCH_DATA", "")
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not DATA, reason="DSABENCH_DATA is not set")
+def test_real_dumps_load(server: PostgresServer) -> None:
+    dumps = sorted((Path(DATA) / "livesqlbench" / "dumps").glob("*.sql"))
+    assert len(dumps) == 17
+    for path in dumps:
+        with psycopg.connect(server.ensure_database(path, sha256_bytes(path.read_bytes()))) as connection:
+            count = connection.execute("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'")
+            assert count.fetchone()[0] > 0  # type: ignore[index]
