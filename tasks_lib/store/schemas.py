@@ -191,6 +191,7 @@ CAT_TABLES = _table(
     [
         ("table_id", STR, "public id"),
         ("database_id", STR, "public id"),
+        ("ordinal", INT, "place in the declared order, from 0"),
         ("name", STR, "table name"),
         ("summary", STR, "one sentence"),
         ("row_count", INT, "rows"),
@@ -209,6 +210,7 @@ CAT_COLUMNS = _table(
         ("column_id", STR, "public id"),
         ("table_id", STR, "public id"),
         ("database_id", STR, "public id"),
+        ("ordinal", INT, "place in the declared order, from 0"),
         ("name", STR, "column name"),
         ("type", STR, "declared type"),
         ("key", STR, "primary | foreign | empty"),

@@ -1,0 +1,66 @@
+"""PRIVATE. How facts about a schema are put into words: identifiers as words, values fit to be shown, physical names hidden.
+
+Text rules only; which facts enter the catalog is decided in `capabilities`, `values`, `relations` and `routedb`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+MAX_VALUE = 60
+"""Characters of a value in the catalog; a longer one is prose, not something to find a database by."""
+
+_SPLIT = re.compile(r"[_\W]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])")
+_PRIVATE_COLUMN = re.compile(r"passw|passwd|secret|token|ssn|social security|credit card|e-?mail|phone|fax|iban", re.I)
+_PERSONAL = re.compile(r"@|https?://|\+?\d[\d\s().-]{7,}\d$|[0-9a-f]{24,}$", re.I)
+_MARKED = re.compile(r"[_\d]")
+
+
+def words(identifier: str) -> str:
+    """An identifier as lower-case words: `StuID` -> `stu id`, `singer_in_concert` -> `singer in concert`."""
+    return " ".join(part.lower() for part in _SPLIT.split(identifier) if part)
+
+
+def same_words(first: str, second: str) -> bool:
+    """Whether two texts are the same words."""
+    return words(first) == words(second)
+
+
+def safe_value(value: str) -> bool:
+    """Whether a value may be shown: short, printable, and no address, link, telephone number or hash."""
+    return (
+        0 < len(value.strip()) <= MAX_VALUE
+        and value.isprintable()
+        and "\ufffd" not in value
+        and not _PERSONAL.search(value)
+    )
+
+
+def private_column(name: str, meaning: str) -> bool:
+    """Whether a column holds secrets or ways to reach people; none of its values are shown."""
+    return bool(_PRIVATE_COLUMN.search(words(name)) or _PRIVATE_COLUMN.search(words(meaning)))
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + f" and {items[-1]}" if items else ""
+
+
+class Hider:
+    """Replaces physical database names by their words (known fault K01).
+
+    Only names that no ordinary text holds are replaced: those with `_` or a digit. A name that is one plain word cannot be
+    told from that word. Without a match the text is returned as it was.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._words = {name.lower(): words(name) for name in names if _MARKED.search(name)}
+        marked = sorted(self._words, key=lambda name: (-len(name), name))
+        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, marked))})(?!\w)", re.I) if marked else None
+
+    def __call__(self, text: str) -> str:
+        """`text` without physical names."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: self._words[found.group().lower()], text)

@@ -1,0 +1,223 @@
+"""RouteDB holds facts of schemas and safe values under public ids, and nothing of questions, names or replicas."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks_lib.catalog import routedb
+from tasks_lib.catalog.identities import Identities
+from tasks_lib.catalog.values import PER_COLUMN, PER_DATABASE
+from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
+from tasks_lib.models.embeddings import embed
+from tasks_lib.protocol.vocabulary import Corpus, Engine
+from tasks_lib.store.artifacts import conform
+from tasks_lib.store.schemas import TABLES
+
+Rows = dict[str, list[dict[str, Any]]]
+Make = Callable[..., CorpusDatabase]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One vector cache for this file, outside the project."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DSABENCH_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Makes small databases of ferries with a real SQLite file behind them."""
+
+    def database(
+        name: str, *, origin: str = "original", port: str = "Brindal", corpus: Corpus = Corpus.SPIDER, rows: int = 40
+    ) -> CorpusDatabase:
+        path = tmp_path / f"{corpus}-{name}.sqlite"
+        path.unlink(missing_ok=True)
+        connection = sqlite3.connect(path)
+        connection.execute(
+            "CREATE TABLE harbour (harbour_id INTEGER PRIMARY KEY, port_name TEXT, region TEXT, depth REAL)"
+        )
+        connection.execute(
+            "CREATE TABLE sailing (sailing_id INTEGER, harbour_id INTEGER, departs DATE, contact_email TEXT)"
+        )
+        for i in range(rows):
+            value = f"{port} {'north' if i % 2 else 'south'} {i}"
+            connection.execute("INSERT INTO harbour VALUES (?, ?, ?, ?)", (i, value, f"{port} coast", i / 2))
+            connection.execute(
+                "INSERT INTO sailing VALUES (?, ?, '2021-05-01', ?)", (i, i, f"{port.lower()}@sea.example")
+            )
+        connection.commit()
+        connection.close()
+        harbour = TableInfo(
+            "harbour",
+            (
+                ColumnInfo("harbour_id", "INTEGER", primary=True, distinct=rows),
+                ColumnInfo(
+                    "port_name", "TEXT", "official name of the port", examples=(f"{port} north 1",), distinct=rows
+                ),
+                ColumnInfo("region", "TEXT", examples=(f"{port} coast",), distinct=2),
+                ColumnInfo("depth", "REAL", "depth at low tide in metres", value_range="0.0..19.5", distinct=rows),
+            ),
+            rows,
+        )
+        sailing = TableInfo(
+            "sailing",
+            (
+                ColumnInfo("sailing_id", "INTEGER", primary=True, distinct=rows),
+                ColumnInfo("harbour_id", "INTEGER", references=("harbour", "harbour_id"), distinct=rows),
+                ColumnInfo(
+                    "departs", "DATE", examples=("2021-05-01",), value_range="2021-05-01..2021-05-01", distinct=1
+                ),
+                ColumnInfo("contact_email", "TEXT", examples=(f"{port.lower()}@sea.example",), distinct=1),
+            ),
+            rows,
+        )
+        return CorpusDatabase(
+            corpus=corpus,
+            name=name,
+            engine=Engine.SQLITE,
+            path=path,
+            relative_path=path.name,
+            digest="0" * 64,
+            origin=origin,
+            title=f"{name} ferries and harbours",
+            tables=(harbour, sailing),
+            ddl="",
+        )
+
+    return database
+
+
+def built(*databases: CorpusDatabase, key: bytes = b"salt") -> Rows:
+    return routedb.build(databases, Identities(key))
+
+
+def text_of(rows: Rows) -> str:
+    return json.dumps([{k: v for k, v in row.items() if k != "vector"} for part in rows.values() for row in part])
+
+
+def test_every_table_fits_its_schema_and_ids_meet(make: Make) -> None:
+    rows = built(make("ferry_lines_1"), make("coast_2", port="Oslam"))
+    for name, part in rows.items():
+        assert conform(TABLES[name], part).num_rows == len(part) > 0
+    databases = {r["database_id"] for r in rows["cat_databases"]}
+    tables = {r["table_id"] for r in rows["cat_tables"]}
+    columns = {r["column_id"] for r in rows["cat_columns"]}
+    assert {r["database_id"] for r in rows["cat_cards"]} == databases
+    assert {r["object_id"] for r in rows["cat_cards"]} == databases | tables
+    assert {r["table_id"] for r in rows["cat_columns"]} == {r["table_id"] for r in rows["cat_capabilities"]} == tables
+    assert {r["column_id"] for r in rows["cat_entities"]} <= columns
+    for r in rows["cat_relations"]:
+        assert {r["source_column_id"], r["target_column_id"]} <= columns
+    evidence = [r["evidence_id"] for part in rows.values() for r in part if "evidence_id" in r]
+    assert len(evidence) == len(set(evidence))
+    assert all(r["provenance"] for part in rows.values() for r in part if "provenance" in r)
+
+
+def test_capabilities_follow_the_rules(make: Make) -> None:
+    found = {(r["kind"], r["text"]) for r in built(make("f_1"))["cat_capabilities"]}
+    assert found == {
+        ("count", "count harbour records, in all or by region"),
+        ("filter", "find harbour by official name of the port"),
+        ("grouping", "harbour grouped by region such as Brindal coast"),
+        ("measure", "total, average, lowest and highest depth at low tide in metres of harbour (from 0.0 to 19.5)"),
+        ("count", "count sailing records"),
+        ("time", "sailing over time by departs (from 2021-05-01 to 2021-05-01)"),
+        ("filter", "find sailing by contact email"),
+    }
+
+
+def test_entities_carry_counts_and_addresses_stay_out(make: Make) -> None:
+    rows = built(make("f_1"))
+    counts = {r["value"]: r["count"] for r in rows["cat_entities"]}
+    assert counts["Brindal coast"] == 40
+    assert counts["Brindal south 0"] == 1
+    assert "sea.example" not in text_of(rows)
+    many = built(make("f_1", rows=3000))["cat_entities"]
+    assert len([r for r in many if r["value"] != "Brindal coast" and r["count"] == 1]) == PER_COLUMN
+    assert len(many) <= PER_DATABASE
+
+
+def test_no_value_of_a_replica_enters_while_its_schema_does(make: Make) -> None:
+    rows = built(make("f_1", origin="replica", port="Zumbrota"), make("g_1", port="Oslam"))
+    text = text_of(rows)
+    assert "zumbrota" not in text.casefold()
+    assert "2021-05-01" in text  # of the other one
+    public = Identities(b"salt").database(Corpus.SPIDER, "f_1")
+    mine = [r for r in rows["cat_columns"] if r["database_id"] == public]
+    assert {r["name"] for r in mine} >= {"port_name", "depth"}
+    assert not any(r["examples"] or r["value_range"] for r in mine)
+    assert not any(r["database_id"] == public for r in rows["cat_entities"])
+    shared = [
+        r
+        for r in rows["cat_relations"]
+        if r["kind"] == "compatible" and public in (r["source_database_id"], r["target_database_id"])
+    ]
+    assert all("not compared" in r["text"] for r in shared)
+
+
+def test_no_physical_database_name_enters(make: Make) -> None:
+    named_like_it = make("ferry_lines_1")
+    table = replace(named_like_it.tables[0], name="Coast_2")
+    with closing(sqlite3.connect(named_like_it.path)) as connection:
+        connection.execute("ALTER TABLE harbour RENAME TO Coast_2")
+    rows = built(replace(named_like_it, tables=(table, *named_like_it.tables[1:])), make("coast_2"))
+    text = text_of(rows).casefold()
+    assert "ferry_lines_1" not in text
+    assert "coast_2" not in text
+    assert "ferry lines 1 ferries and harbours" in text
+
+
+def test_questions_and_gold_never_enter(make: Make, tmp_path: Path) -> None:
+    """The builder takes databases only; planted files beside the database and foreign schema objects stay out."""
+    database = make("f_1")
+    planted = "Which quokka harbour is deepest?"
+    (tmp_path / "dev.json").write_text(json.dumps([{"question": planted, "query": "SELECT quokka"}]))
+    connection = sqlite3.connect(database.path)
+    connection.execute(f"CREATE VIEW gold AS SELECT '{planted}' AS question")
+    connection.close()
+    assert "quokka" not in text_of(built(replace(database, ddl=f"-- {planted}")))
+
+
+def test_compatible_columns_show_values_in_common_and_stay_inside_a_corpus(make: Make) -> None:
+    rows = built(make("f_1"), make("g_1"), make("h_1", corpus=Corpus.BIRD))
+    corpus = {r["database_id"]: r["corpus"] for r in rows["cat_databases"]}
+    across = [r for r in rows["cat_relations"] if r["kind"] == "compatible"]
+    assert across
+    for r in across:
+        assert r["source_database_id"] != r["target_database_id"]
+        assert corpus[r["source_database_id"]] == corpus[r["target_database_id"]] == "spider"
+    assert any("official" not in r["text"] and "have 40 values in common" in r["text"] for r in across)
+    inside = [r for r in rows["cat_relations"] if r["kind"] == "foreign_key"]
+    assert len(inside) == 3
+    assert inside[0]["text"] == "each sailing refers by harbour id to the harbour id of a harbour"
+
+
+def test_rows_do_not_depend_on_the_order_of_databases_and_do_on_the_key(make: Make) -> None:
+    a, b = make("f_1"), make("g_1", port="Oslam")
+    assert built(a, b) == built(b, a)
+    other = built(a, b, key=b"other")
+    assert not {r["table_id"] for r in other["cat_tables"]} & {r["table_id"] for r in built(a, b)["cat_tables"]}
+
+
+def test_cards_carry_the_vector_of_their_text(make: Make) -> None:
+    knowledge = "A sailing is late when it departs after the tide. " * 60
+    cards = built(replace(make("f_1"), knowledge=knowledge))["cat_cards"]
+    public = next(c["database_id"] for c in cards)
+    assert [c["chunk"] for c in cards if c["object_id"] == public] == [0, 1, 2]
+    assert [c["vector"] for c in cards] == embed([c["text"] for c in cards]).tolist()
+
+
+def test_postgres_values_come_from_the_examples_uncounted(make: Make) -> None:
+    database = replace(make("f_1", corpus=Corpus.LIVESQLBENCH), engine=Engine.POSTGRES, path=Path("/nonexistent.sql"))
+    entities = built(database)["cat_entities"]
+    assert {(r["value"], r["count"]) for r in entities} == {("Brindal north 1", 0), ("Brindal coast", 0)}
