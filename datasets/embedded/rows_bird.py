@@ -11,7 +11,21 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from random import Random
 
-from pools import BANDS, CITIES, COMPANIES, COUNTRIES, PLACES, SCHOOLS, Row, Tables, day, money, people, titles, weighted
+from pools import (
+    BANDS,
+    CITIES,
+    COMPANIES,
+    COUNTRIES,
+    PLACES,
+    SCHOOLS,
+    Row,
+    Tables,
+    day,
+    money,
+    people,
+    titles,
+    weighted,
+)
 
 BRANDS = ["Lodestar Foods", "Tallgrass Farms", "Northfield Mills", "Juniper Labs", "Orchard Lane", "Meridian Goods",
           "Redfern Partners", "Dunmore Brothers"]  # fmt: skip

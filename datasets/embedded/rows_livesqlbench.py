@@ -34,12 +34,16 @@ def wind_farms() -> Tables:
     farms: list[Row] = []
     for n, name in enumerate([f"{a} {b}" for b in second for a in first], 1):
         operator = OPERATORS[1] if n % 4 == 1 else r.choice([o for o in OPERATORS if o != OPERATORS[1]])
-        specs = pack(area_ha=r.randint(60, 900), mean_wind_ms=round(r.uniform(5.4, 9.2), 1), grid_kv=r.choice([33, 110]))
+        specs = pack(
+            area_ha=r.randint(60, 900), mean_wind_ms=round(r.uniform(5.4, 9.2), 1), grid_kv=r.choice([33, 110])
+        )
         farms.append([f"WF{n:02d}", name, operator, r.choice(["North", "East", "South", "West"]), specs])
     turbines: list[Row] = []
     for n in range(1, 121):
         kw = r.choice([1500, 2000, 2300, 3000, 3200, 4200])
-        turbines.append([f"T{n:03d}", f"WF{r.randint(1, 50):02d}", r.choice(MAKERS), kw, day(r, "2003-03-01", "2021-11-30")])
+        turbines.append(
+            [f"T{n:03d}", f"WF{r.randint(1, 50):02d}", r.choice(MAKERS), kw, day(r, "2003-03-01", "2021-11-30")]
+        )
     logs: list[Row] = []
     for turbine in turbines:
         for month in r.sample(months(2022, 24), 3):
@@ -85,7 +89,9 @@ def hydro_plants() -> Tables:
     for plant in plants:
         for month in months(2023, 6):
             gross = round(r.uniform(300, 9400), 1)
-            energy.append([plant[0], month, pack(gross_mwh=gross, own_use_mwh=round(gross * r.uniform(0.005, 0.06), 1))])
+            energy.append(
+                [plant[0], month, pack(gross_mwh=gross, own_use_mwh=round(gross * r.uniform(0.005, 0.06), 1))]
+            )
     return {"plants": plants, "generators": generators, "inspections": inspections, "monthly_energy": energy}
 
 

@@ -84,9 +84,7 @@ def tune_radio() -> Tables:
     ]
     lead = ["Glass Harbor", "Copper Tide", "Saffron Skies", "Paper Lanterns"]
     languages = ["English", "English", "French", "Spanish", "Portuguese"]
-    songs: list[Row] = [
-        [i, t, r.choice(BANDS), r.choice(languages)] for i, t in enumerate(titles(r, 120, lead), 1)
-    ]
+    songs: list[Row] = [[i, t, r.choice(BANDS), r.choice(languages)] for i, t in enumerate(titles(r, 120, lead), 1)]
     songs[0][2] = "The Velvet Ferries"
     picks = [1] * 22 + [2] * 11 + [3] * 7 + [r.randint(4, 110) for _ in range(460)]
     r.shuffle(picks)
@@ -245,9 +243,7 @@ def bookmill() -> Tables:
     books[0][5] = 64.0
     for book in (books[9], books[31], books[58]):
         book[2] = 1
-    readers: list[Row] = [
-        [i, n, r.choice(CITIES), r.randint(2005, 2023)] for i, n in enumerate(people(r, 70), 1)
-    ]
+    readers: list[Row] = [[i, n, r.choice(CITIES), r.randint(2005, 2023)] for i, n in enumerate(people(r, 70), 1)]
     sales: list[Row] = []
     for i in range(1, 361):
         book = 2 if i <= 8 else r.randint(1, 110)
@@ -439,8 +435,7 @@ def county_archive() -> Tables:
     kinds = ["letter", "map", "ledger", "photograph", "deed"]
     towns = [*CITIES[:8], "Marblehead", "Nantucket", "Gloucester"]
     documents: list[Row] = [
-        [f"A-{i:04d}", r.randint(1, 60), r.choice(kinds), r.randint(1742, 1964), r.choice(towns)]
-        for i in range(1, 261)
+        [f"A-{i:04d}", r.randint(1, 60), r.choice(kinds), r.randint(1742, 1964), r.choice(towns)] for i in range(1, 261)
     ]
     guests = people(r, 60)
     visits: list[Row] = []
