@@ -141,7 +141,7 @@ def build_question(
         question=text_of(corpus, path, index, record, fields["question"]),
         sql=text_of(corpus, path, index, record, fields["sql"]),
         evidence=str(record.get("evidence") or ""),
-        split=split,
+        split=str(split),
         difficulty=str(record.get("difficulty") or ""),
     )
 

@@ -113,13 +113,15 @@ def merged(*sources: Meanings) -> Meanings:
 def nameless(meanings: Meanings, database: str) -> Meanings:
     """Take the physical name of the database out of texts.
 
-    `of the 'x_1' database` goes whole; any other occurrence of a name that is no plain word (it has a digit, an
+    `of the 'x_1' database` and `(db id: x_1)` go whole; any other occurrence of a name that is no plain word (it has a digit, an
     underscore or inner capitals) becomes its words. A name that is a plain word (`books`) is what people call the
     subject as well, and stays.
     """
     name = re.escape(database)
     phrase = re.compile(
-        rf"\s*\b(?:of|in|within|from|for) (?:the )?['\"`]?{name}['\"`]? (?:database|dataset|db|schema)\b", re.IGNORECASE
+        rf"\s*\b(?:of|in|within|from|for) (?:the )?['\"`]?{name}['\"`]? (?:database|dataset|db|schema)\b"
+        rf"|\s*\(db id: ['\"`]?{name}['\"`]?\)",
+        re.IGNORECASE,
     )
     alone = re.compile(rf"(?<!\w){name}(?!\w)", re.IGNORECASE)
     plain_word = re.fullmatch(r"[A-Za-z]?[a-z]*", database) is not None

@@ -102,7 +102,7 @@ def _statements(lines: Iterable[str]) -> Iterator[str]:
         if begins and kept is not None:
             statement = "".join(kept).strip()
             # Of the ALTERs only keys matter; identity columns and owners are no part of what queries see.
-            if not statement[:5].upper() == "ALTER" or _KEYS.search(statement):
+            if statement[:5].upper() != "ALTER" or _KEYS.search(statement):
                 yield statement
             kept = None
 
