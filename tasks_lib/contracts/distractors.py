@@ -1,0 +1,106 @@
+"""PRIVATE. Candidate allowlists: what a router must choose from.
+
+Distractors are databases of the same corpus: the target's own cluster and nearest neighbours first, the rest spread over the
+other clusters. Chosen by schema text alone, never by any router's success. Left out are databases that would make the request
+ambiguous: near-identical schemas and databases of which the same question is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks_lib.contracts.contract import Candidate, Unit
+from tasks_lib.contracts.pool import Pool
+from tasks_lib.contracts.questions import normal
+from tasks_lib.corpora.cards import schema_card
+from tasks_lib.store.keys import keyed_digest
+
+NEAR_IDENTICAL = 0.8
+"""Jaccard overlap of the (table, column) names from which two schemas count as the same."""
+NEIGHBOUR_SHARE = 0.5
+"""Share of an allowlist that is close to the targets."""
+
+
+def overlap(first: frozenset[tuple[str, str]], second: frozenset[tuple[str, str]]) -> float:
+    """Jaccard overlap of two schemas, 0..1."""
+    return len(first & second) / len(first | second) if first or second else 0.0
+
+
+class Neighbourhood:
+    """Similarity of the databases of one corpus: TF-IDF of the schema cards, agglomerative clusters over it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.names = tuple(pool.databases)
+        self.schemas = {
+            name: frozenset((t.name.lower(), c.name.lower()) for t in database.tables for c in t.columns)
+            for name, database in pool.databases.items()
+        }
+
+    @cached_property
+    def similarity(self) -> npt.NDArray[np.float64]:
+        """Cosine similarity [n, n] in the order of `names`, rounded so that equal inputs order equally on any machine."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        cards = [schema_card(self.pool.databases[name]).replace("_", " ") for name in self.names]
+        matrix: Any = TfidfVectorizer(sublinear_tf=True, token_pattern=r"[A-Za-z]{3,}").fit_transform(cards)
+        found: npt.NDArray[np.float64] = np.round(np.asarray((matrix @ matrix.T).todense()), 9)
+        return found
+
+    @cached_property
+    def clusters(self) -> dict[str, int]:
+        """Database -> cluster number; about one cluster for six databases."""
+        if len(self.names) < 3:
+            return dict.fromkeys(self.names, 0)
+        from sklearn.cluster import AgglomerativeClustering
+
+        model = AgglomerativeClustering(max(2, len(self.names) // 6), metric="precomputed", linkage="average")
+        labels = model.fit_predict(1.0 - self.similarity)
+        return {name: int(label) for name, label in zip(self.names, labels, strict=True)}
+
+    def confusable(self, units: Sequence[Unit]) -> frozenset[str]:
+        """Databases that may not stand beside the targets: same question asked, or a near-identical schema."""
+        targets = {unit.database for unit in units}
+        asked = frozenset[str]().union(*(self.pool.asked_by[normal(unit.question)] for unit in units))
+        twins = {
+            name
+            for name in self.names
+            for target in targets
+            if overlap(self.schemas[name], self.schemas[target]) >= NEAR_IDENTICAL
+        }
+        return (asked | twins) - targets
+
+    def allowlist(self, candidate: Candidate, task_id: str, low: int, high: int) -> tuple[str, ...]:
+        """Physical names of the candidate databases of a task, in name order; targets included.
+
+        `low`, `high`: bounds of the size, which is drawn by the key; fewer when the corpus has no more that are not confusable.
+        """
+        targets = sorted(set(candidate.databases))
+        barred = self.confusable(candidate.units)
+        free = [name for name in self.names if name not in barred and name not in targets]
+        size = low + self.pool.number(f"allowlist size {task_id}") % (high - low + 1)
+        room = max(0, min(size, len(self.names)) - len(targets))
+        rows = self.similarity[[self.names.index(target) for target in targets]].max(axis=0)
+        closeness = dict(zip(self.names, rows.tolist(), strict=True))
+        home = {self.clusters[target] for target in targets}
+        near = sorted(free, key=lambda name: (self.clusters[name] not in home, -closeness[name], name))
+        chosen = near[: round(room * NEIGHBOUR_SHARE)]
+        spread: dict[int, list[str]] = {}
+        for name in self.pool.ordered((n for n in free if n not in chosen), f"distractors {task_id}", str):
+            spread.setdefault(self.clusters[name], []).append(name)
+        turns = self.pool.ordered(spread, f"clusters {task_id}", str)
+        while len(chosen) < room and any(spread.values()):
+            for cluster in turns:
+                if spread[cluster] and len(chosen) < room:
+                    chosen.append(spread[cluster].pop(0))
+        return tuple(sorted([*targets, *chosen]))
+
+
+def public_order(key: bytes, public_ids: Sequence[str]) -> tuple[str, ...]:
+    """Public ids in keyed-digest order, so that no position tells a target."""
+    return tuple(sorted(public_ids, key=lambda public: keyed_digest(key, f"allowlist\x1f{public}")))

@@ -1,0 +1,28 @@
+"""PRIVATE. Exploratory: the sources are to be discovered from what they can answer.
+
+A good candidate is a goal about one kind of thing ("members", "films") to which several databases contribute different
+facts: the questions measure different things, so no single measure names the sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tasks_lib.contracts.contract import Candidate
+from tasks_lib.contracts.groups import themed
+from tasks_lib.contracts.pool import Pool
+from tasks_lib.protocol.vocabulary import Behavior
+
+
+def candidates(pool: Pool, sizes: Sequence[int]) -> Iterator[Candidate]:
+    """Groups under a shared kind of thing first, then under a shared measure."""
+    for measured in (False, True):
+        label = "exploratory measures" if measured else "exploratory things"
+        for theme, units in themed(pool, label, lambda t, m=measured: (" " in t) == m, sizes):  # type: ignore[misc]
+            yield Candidate(
+                pool.corpus,
+                Behavior.EXPLORATORY,
+                units,
+                aggregation=f"a picture of {theme} from all contributions",
+                theme=theme,
+            )
