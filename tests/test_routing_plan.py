@@ -152,6 +152,14 @@ def test_reasons_never_echo_what_the_model_wrote(bad: dict[str, Any]) -> None:
 
 def test_the_tool_schema_names_the_same_keys_as_the_validator() -> None:
     text = json.dumps(PLAN_SCHEMA)
-    for key in ("selected_databases", "information_request", "topology", "evidence_ids", "confidence", "from", "reason"):
+    for key in (
+        "selected_databases",
+        "information_request",
+        "topology",
+        "evidence_ids",
+        "confidence",
+        "from",
+        "reason",
+    ):
         assert f'"{key}"' in text
     assert set(PLAN_SCHEMA["required"]) == set(plan())

@@ -126,13 +126,15 @@ def _shape_reason(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = [str(part) for part in first["loc"]]
     if first["type"] == "extra_forbidden":
-        return f"{'.'.join(place[:-1]) or 'the plan'} has a key that the plan shape does not have; use exactly its keys."
+        return (
+            f"{'.'.join(place[:-1]) or 'the plan'} has a key that the plan shape does not have; use exactly its keys."
+        )
     return f"{'.'.join(place) or 'the plan'}: {first['msg'][0].lower()}{first['msg'][1:]}."
 
 
 def _cyclic(nodes: Sequence[str], edges: Sequence[WireEdge]) -> bool:
     """True when the edges hold a directed cycle (Kahn: some node never becomes free)."""
-    waiting = {node: 0 for node in nodes}
+    waiting = dict.fromkeys(nodes, 0)
     for edge in edges:
         waiting[edge.target] += 1
     free = [node for node in nodes if not waiting[node]]

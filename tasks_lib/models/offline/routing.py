@@ -1,0 +1,290 @@
+"""Routing and asking without a model: a retrieval policy that reads the prompt and answers in the prompt's own protocol.
+
+The request is cut into needs (`routing_needs`); every observed database's text is scored against them with the policy's scorer
+(`retrieval`); each need gets its best database, fewer databases where one serves several needs. Topology and edges follow from
+how many databases are left and how the clauses refer to each other. In episodes the policy searches once a need, inspects the
+leaders and hands in. Its scores are an honest baseline: nothing here knows a task.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tasks_lib.models.chat import ChatReply, ChatRequest, ToolCall
+from tasks_lib.models.offline.retrieval import scorer
+from tasks_lib.models.offline.routing_needs import Need, content_words, needs_of, sounds_like_a_goal
+from tasks_lib.models.offline.routing_view import View, read_view
+from tasks_lib.protocol.vocabulary import Behavior, CallOutcome
+
+MAX_NEEDS = 4
+"""Searches an episode makes beyond the one for the whole request."""
+
+LEADERS = 5
+"""Databases an episode inspects."""
+
+MOST = 8
+"""Databases a route selects at most (the protocol's largest task)."""
+
+NEED_WEIGHT = 0.6
+"""A need's own score against the whole request's: a clause alone has lost its context."""
+
+FLOOR = 0.35
+"""A need whose best score is below this share of the best need's score names no database of its own."""
+
+GOAL_COUNT = 4
+SHORT = 25
+"""Words up to which a request may be ambiguous for lack of words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Relative score gaps of one scorer. `same`: a chosen database this close to the best serves the need as well.
+    `tie`: the two leaders cannot be told apart."""
+
+    same: float
+    tie: float
+
+
+MARGINS: Mapping[str, Margins] = {
+    "offline/tfidf": Margins(0.25, 0.08),
+    "offline/bm25": Margins(0.25, 0.08),
+    "offline/minilm": Margins(0.12, 0.04),
+    "offline/hybrid": Margins(0.2, 0.06),
+}
+"""Cosines of sentence vectors lie closer together than word scores; hence the smaller gaps of MiniLM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Selected databases in order of their first need, what each answers, and the topology found."""
+
+    served: Mapping[str, tuple[Need, ...]]
+    topology: Behavior
+    edges: tuple[tuple[str, str], ...]
+    confidence: float
+
+
+def _scores(policy: str, query: str, databases: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
+    """Score of each database for a query, never negative."""
+    return {d: max(0.0, float(s)) for d, s in zip(databases, scorer(policy)(query, texts), strict=True)}
+
+
+def _ranked(scores: Mapping[str, float]) -> list[str]:
+    """Best first; equal scores (to 9 digits) in id order."""
+    return sorted(scores, key=lambda d: (-round(scores[d], 9), d))
+
+
+def _relative(scores: Mapping[str, float]) -> dict[str, float]:
+    top = max(scores.values(), default=0.0)
+    return {d: s / top if top > 0 else 0.0 for d, s in scores.items()}
+
+
+def _tied(whole: Mapping[str, float], margins: Margins) -> bool:
+    ranked = _ranked(whole)
+    return len(ranked) > 1 and whole[ranked[0]] > 0 and whole[ranked[1]] >= (1 - margins.tie) * whole[ranked[0]]
+
+
+def choose(policy: str, view: View) -> Choice | None:
+    """The route the evidence supports, or None when nothing was observed."""
+    databases = [d for d, p in view.profiles.items() if p.inspected] or list(view.profiles)
+    if not databases:
+        return None
+    texts = [view.profiles[d].text for d in databases]
+    margins = MARGINS[policy]
+    whole = _scores(policy, view.text, databases, texts)
+    ranked = _ranked(whole)
+    total = sum(whole[d] for d in ranked[:2])
+    confidence = round(whole[ranked[0]] / total, 2) if total > 0 else 0.0
+    if view.answer:
+        told = _relative(_scores(policy, view.answer, databases, texts))
+        both = {d: s + told[d] for d, s in _relative(whole).items()}
+        return Choice({_ranked(both)[0]: ()}, Behavior.INTERACTIVE, (), confidence)
+    needs = needs_of(view.request)
+    if len(needs) == 1 or len(databases) == 1:
+        ambiguous = _tied(whole, margins) and len(view.request.split()) <= SHORT
+        topology = Behavior.INTERACTIVE if ambiguous else Behavior.SINGLE
+        return Choice({ranked[0]: ()}, topology, (), confidence)
+    owner = _owners(policy, needs, whole, databases, texts, margins)
+    served: dict[str, tuple[Need, ...]] = {}
+    for need, database in zip(needs, owner, strict=True):
+        served[database] = (*served.get(database, ()), need)
+    if len(served) == 1:
+        ambiguous = _tied(whole, margins) and len(view.request.split()) <= SHORT
+        return Choice({next(iter(served)): ()}, Behavior.INTERACTIVE if ambiguous else Behavior.SINGLE, (), confidence)
+    edges = _edges(needs, owner)
+    if edges:
+        topology = Behavior.SEQUENTIAL
+    elif sounds_like_a_goal(view.request) or len(served) >= GOAL_COUNT:
+        topology = Behavior.EXPLORATORY
+    else:
+        topology = Behavior.PARALLEL
+    return Choice(served, topology, edges, confidence)
+
+
+def _owners(
+    policy: str,
+    needs: Sequence[Need],
+    whole: Mapping[str, float],
+    databases: Sequence[str],
+    texts: Sequence[str],
+    margins: Margins,
+) -> list[str]:
+    """The database of each need. The clearest need chooses first; later ones reuse a chosen database where it is as good."""
+    context = _relative(whole)
+    raw = [_scores(policy, need.text, databases, texts) for need in needs]
+    strongest = max(max(r.values()) for r in raw)
+    blended = []
+    for scores in raw:
+        own = _relative(scores)
+        blended.append(_relative({d: NEED_WEIGHT * own[d] + (1 - NEED_WEIGHT) * context[d] for d in databases}))
+    ranked = [_ranked(b) for b in blended]
+    gaps = [1 - blended[i][r[1]] for i, r in enumerate(ranked)]
+    owner: dict[int, str] = {}
+    chosen: list[str] = []
+    for i in sorted(range(len(needs)), key=lambda k: (-round(gaps[k], 9), k)):
+        best = ranked[i][0]
+        known = [d for d in ranked[i] if d in chosen]
+        weak = max(raw[i].values()) < FLOOR * strongest or len(chosen) >= MOST
+        if known and (weak or blended[i][known[0]] >= 1 - margins.same):
+            owner[i] = known[0]
+        else:
+            owner[i] = best
+            chosen.append(best)
+    return [owner[i] for i in range(len(needs))]
+
+
+def _edges(needs: Sequence[Need], owner: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """(describing, described) pairs of different databases, without cycles: the first reading of a pair stands."""
+    found: dict[tuple[str, str], None] = {}
+    for i in range(1, len(needs)):
+        before, here = owner[i - 1], owner[i]
+        if before == here or not needs[i].cue:
+            continue
+        pair = (here, before) if needs[i].cue == "relative" else (before, here)
+        if pair[::-1] not in found and not _reaches(found, pair[1], pair[0]):
+            found[pair] = None
+    return tuple(found)
+
+
+def _reaches(edges: Mapping[tuple[str, str], None], start: str, goal: str) -> bool:
+    return start == goal or any(_reaches(edges, b, goal) for a, b in edges if a == start)
+
+
+def _wire(view: View, choice: Choice) -> dict[str, Any]:
+    """The choice in the plan's wire form. A database that serves the whole request is asked the whole request."""
+    alone = len(choice.served) == 1
+    nodes = [
+        {"database_id": d, "information_request": view.text if alone else " ".join(n.text for n in needs)}
+        for d, needs in choice.served.items()
+    ]
+    return {
+        "selected_databases": list(choice.served),
+        "execution_plan": {
+            "topology": choice.topology.value,
+            "nodes": nodes,
+            "edges": [
+                {"from": a, "to": b, "type": "value", "reason": "one clause describes an input of the other"}
+                for a, b in choice.edges
+            ],
+        },
+        "evidence_ids": [e for d in choice.served if d in view.profiles for e in view.profiles[d].evidence[:2]],
+        "confidence": choice.confidence,
+    }
+
+
+def _next_action(policy: str, view: View, skills: bool) -> tuple[str, dict[str, Any]] | None:
+    """The next look-up of an episode, or None when it is time to hand in.
+
+    Search for the whole request, then once a need; inspect the leaders: two for the whole request, one a need.
+    """
+    search, inspect = ("route_search", "load_database_skill") if skills else ("search_catalog", "inspect_database")
+    searched = {str(arguments.get("query")) for action, arguments in view.done if action == search}
+    needs = [need.text for need in needs_of(view.request)] if not view.answer else []
+    queries = list(dict.fromkeys([view.text, *needs[:MAX_NEEDS]]))
+    for query in queries:
+        if query not in searched:
+            return search, {"query": query}
+    looked = {str(arguments.get("database_id")) for action, arguments in view.done if action == inspect}
+    databases = list(view.profiles)
+    if not databases or len(looked) >= LEADERS:
+        return None
+    mentioned = ["\n".join(view.profiles[d].mentioned) for d in databases]
+    rankings = [_ranked(_scores(policy, query, databases, mentioned)) for query in queries]
+    leaders = dict.fromkeys([*rankings[0][:2], *(r[0] for r in rankings[1:]), *rankings[0][2:]])
+    wanted = min(LEADERS, max(2, len(queries)))
+    for database in list(leaders)[:wanted]:
+        if database not in looked:
+            return inspect, {"database_id": database}
+    return None
+
+
+def _submission(policy: str, view: View, skills: bool) -> dict[str, Any]:
+    # Nothing observed at all: the first candidate is a guess, and its confidence says so.
+    choice = choose(policy, view) or Choice({view.candidates[0]: ()}, Behavior.SINGLE, (), 0.0)
+    plan = _wire(view, choice)
+    if view.refusals:
+        plan["execution_plan"]["edges"] = []
+    if skills:
+        plan["grounding"] = [
+            {"database_id": d, "object_ids": view.profiles[d].objects[:2]} for d in choice.served if d in view.profiles
+        ]
+    return plan
+
+
+def _ask(policy: str, view: View) -> dict[str, Any]:
+    """Ask when the two leaders cannot be told apart: the question offers what sets each of them apart."""
+    databases = list(view.profiles)
+    whole = _scores(policy, view.request, databases, [view.profiles[d].text for d in databases]) if databases else {}
+    if not _tied(whole, MARGINS[policy]):
+        return {"ask": False, "question": ""}
+    first, second = _ranked(whole)[:2]
+    one, other = _label(view, first, second), _label(view, second, first)
+    if not one or not other:
+        return {"ask": False, "question": ""}
+    return {"ask": True, "question": f"Which records should this be about: {one} or {other}?"}
+
+
+def _label(view: View, database: str, rival: str) -> str:
+    """Up to four words of a database's first line that its rival's text does not hold."""
+    known = set(content_words(view.profiles[rival].text))
+    words: dict[str, None] = {}
+    for word in view.profiles[database].text.split("\n")[0].split():
+        clean = word.strip(".,;:()'\"")
+        if content_words(clean) and not set(content_words(clean)) & known:
+            words[clean] = None
+    return " ".join(list(words)[:4])
+
+
+def _answer(text: str, call: ToolCall | None = None) -> ChatReply:
+    calls = (call,) if call else ()
+    return ChatReply(CallOutcome.OK, text, calls, finish_reason="stop", cost=0.0, cost_source="offline")
+
+
+def _heading(request: ChatRequest) -> str:
+    first = request.messages[0].content.lstrip().split("\n", 1)[0]
+    return first.removeprefix("# Task:").strip()
+
+
+def reply(policy: str, request: ChatRequest) -> ChatReply:
+    """The policy's answer to a routing or clarification prompt, in the protocol the prompt asks for.
+
+    Raises RoutingPromptError when the prompt shows no request.
+    """
+    view = read_view(request)
+    heading = _heading(request)
+    if heading == "clarification decision":
+        return _answer(json.dumps(_ask(policy, view)))
+    if heading == "route decision":
+        return _answer(json.dumps(_submission(policy, view, skills=False)))
+    skills = heading == "route skills episode"
+    action = _next_action(policy, view, skills)
+    name, arguments = action if action is not None else ("submit_route", _submission(policy, view, skills))
+    if request.tools:
+        turn = sum(message.role == "assistant" for message in request.messages) + 1
+        return _answer("", ToolCall(f"call_{turn}", name, json.dumps(arguments)))
+    if name == "submit_route":
+        return _answer(f"<FINAL>{json.dumps(arguments)}</FINAL>")
+    return _answer(f"<ACTION>{json.dumps({'name': name, 'arguments': arguments})}</ACTION>")

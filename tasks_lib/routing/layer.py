@@ -1,0 +1,118 @@
+"""The routing layers of one (backend, router): initial routes, ask decisions, clarified routes.
+
+Public side: reads the release's `public/` folder only. Which tasks are asked about and what was released come in as arguments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.client import open_model
+from tasks_lib.protocol.records import PublicTask
+from tasks_lib.protocol.vocabulary import Corpus, Router
+from tasks_lib.routeenv.search import Catalog
+from tasks_lib.routing.asking import decide
+from tasks_lib.routing.routers import Clarification, route
+from tasks_lib.routing.rows import outcome_of, route_row
+from tasks_lib.store.artifacts import read_file
+from tasks_lib.store.jobs import JobContext
+from tasks_lib.store.schemas import ROUTES, TASKS
+
+
+@lru_cache(maxsize=2)
+def _catalog(public: str) -> Catalog:
+    return Catalog.load(Path(public) / "catalog")
+
+
+def public_tasks(public: str) -> dict[str, PublicTask]:
+    """Tasks of a release by id, from its public folder."""
+    frame = read_file(TASKS, Path(public) / "tasks.parquet")
+    return {
+        r["task_id"]: PublicTask(r["task_id"], Corpus(r["corpus"]), r["request"], tuple(r["allowlist"]))
+        for r in frame.iter_rows(named=True)
+    }
+
+
+async def _each(
+    items: Sequence[Any], limit: int, work: Callable[[Any], Awaitable[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """`work` over items under a limit, results in order."""
+    gate = asyncio.Semaphore(limit)
+
+    async def one(item: Any) -> dict[str, Any]:
+        async with gate:
+            return await work(item)
+
+    return list(await asyncio.gather(*(one(i) for i in items)))
+
+
+async def initial_routes(
+    context: JobContext, public: str, backend: Mapping[str, Any], router: str, task_ids: Sequence[str], trial: int
+) -> list[dict[str, Any]]:
+    """Rows of `routes` with an empty branch_id, one per task."""
+    spec = BackendSpec.model_validate(dict(backend))
+    tasks, catalog, model = public_tasks(public), _catalog(public), open_model(spec, context.ledger)
+
+    async def work(task_id: str) -> dict[str, Any]:
+        outcome = await route(Router(router), tasks[task_id], catalog, model, trial)
+        return route_row(spec.name, router, task_id, "", trial, outcome)
+
+    return await _each(task_ids, spec.concurrency, work)
+
+
+async def ask_decisions(
+    context: JobContext,
+    public: str,
+    backend: Mapping[str, Any],
+    router: str,
+    task_ids: Sequence[str],
+    trial: int,
+    routes_key: str,
+) -> list[dict[str, Any]]:
+    """Rows of `asks`, one per task given; decided from the request and the agent's own initial route alone."""
+    spec = BackendSpec.model_validate(dict(backend))
+    tasks, model = public_tasks(public), open_model(spec, context.ledger)
+    routes = {r["task_id"]: r for r in context.store.read(ROUTES, routes_key).iter_rows(named=True)}
+
+    async def work(task_id: str) -> dict[str, Any]:
+        got = await decide(tasks[task_id], outcome_of(routes[task_id]), Router(router), model, trial)
+        decision = got.decision
+        return {
+            "backend": spec.name,
+            "router": router,
+            "task_id": task_id,
+            "trial": trial,
+            "ask": decision.ask,
+            "question": decision.question,
+            "calls": list(got.calls),
+        }
+
+    return await _each(task_ids, spec.concurrency, work)
+
+
+async def clarified_routes(
+    context: JobContext,
+    public: str,
+    backend: Mapping[str, Any],
+    router: str,
+    trial: int,
+    exchanges: Sequence[Mapping[str, str]],
+) -> list[dict[str, Any]]:
+    """Rows of `routes` that carry a branch_id: the same router again on request + question + released answer.
+
+    `exchanges`: task_id, branch_id, question, answer of every released answer.
+    """
+    spec = BackendSpec.model_validate(dict(backend))
+    tasks, catalog, model = public_tasks(public), _catalog(public), open_model(spec, context.ledger)
+
+    async def work(e: Mapping[str, str]) -> dict[str, Any]:
+        clarification = Clarification(e["question"], e["answer"])
+        outcome = await route(Router(router), tasks[e["task_id"]], catalog, model, trial, clarification)
+        return route_row(spec.name, router, e["task_id"], e["branch_id"], trial, outcome)
+
+    return await _each(exchanges, spec.concurrency, work)
