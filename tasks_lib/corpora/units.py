@@ -70,10 +70,12 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What is kept of one gold execution: the result itself is in the ledger."""
+class _Gold:
+    """What is told of one gold text on one database: of its words, and of its result, which stays in the ledger."""
 
-    flags: tuple[str, ...]
+    refers: References
+    ordered: bool
+    flags: frozenset[str]
     digest: str = ""
     rows: int = 0
     columns: int = 0
@@ -96,15 +98,16 @@ async def audit(
     """
     databases = {database.name: database for database in source.databases}
     handles = {name: handle(database, name) for name, database in databases.items()}
-    wanted = dict.fromkeys((question.database, _text(databases, question)) for question in source.questions)
-    outcomes: dict[tuple[str, str], _Outcome] = {}
+    keys = [(asked.database, trimmed(databases[asked.database].engine, asked.sql)) for asked in source.questions]
+    wanted = dict.fromkeys(keys)
+    golds: dict[tuple[str, str], _Gold] = {}
     queue = iter(wanted)
 
     async def work() -> None:
         for name, sql in queue:
-            outcomes[name, sql] = _outcome(await runner.run(handles[name], sql))
+            golds[name, sql] = _gold(databases[name], sql, await runner.run(handles[name], sql))
             if progress is not None:
-                progress(len(outcomes), len(wanted))
+                progress(len(golds), len(wanted))
 
     workers = [asyncio.create_task(work()) for _ in range(_CONCURRENCY)]
     try:
@@ -115,74 +118,71 @@ async def audit(
         await asyncio.gather(*workers, return_exceptions=True)
     repeated = _repeated(source.questions)
     return [
-        _row(question, databases[question.database], outcomes[question.database, _text(databases, question)], repeated)
-        for question in source.questions
+        _row(question, databases[question.database].digest, golds[key], question.unit_id in repeated)
+        for question, key in zip(source.questions, keys, strict=True)
     ]
 
 
-def _text(databases: dict[str, CorpusDatabase], question: Question) -> str:
-    return trimmed(databases[question.database].engine, question.sql)
-
-
-def _outcome(execution: Execution) -> _Outcome:
+def _gold(database: CorpusDatabase, sql: str, execution: Execution) -> _Gold:
+    refers, ordered, flags = _text(database, sql)
     result = execution.result
     if result is None:
         assert execution.kind is not None
-        return _Outcome((_KINDS[execution.kind],))
-    flags = []
+        return _Gold(refers, ordered, frozenset(flags | {_KINDS[execution.kind]}))
     if not result.rows:
-        flags.append("empty_gold")
+        flags.add("empty_gold")
     elif all(value is None for row in result.rows for value in row):
-        flags.append("all_null")
+        flags.add("all_null")
     elif len(result.rows) == 1 and all(_nothing(value) for value in result.rows[0]):
-        flags.append("trivial")
+        flags.add("trivial")
     first = encode_row(result.rows[0]) if len(result.rows) == 1 else ""
-    return _Outcome(tuple(flags), execution.digest, len(result.rows), len(result.columns), first)
+    return _Gold(refers, ordered, frozenset(flags), execution.digest, len(result.rows), len(result.columns), first)
 
 
-def _nothing(value: Value) -> bool:
-    return value is None or value == 0 or (isinstance(value, str | bytes) and not value.strip())
-
-
-def _row(question: Question, database: CorpusDatabase, outcome: _Outcome, repeated: set[str]) -> dict[str, Any]:
-    found = set(outcome.flags)
-    refers, ordered = References(), False
-    if check_sql(database.engine, question.sql).allowed:
-        ordered = is_ordered(database.engine, question.sql)
-        found |= text_flags(database.engine, question.sql)
-        try:
-            refers = references(question.sql, database)
-        except ValueError:
-            found.add("refused")
-        else:
-            if not refers.tables and not refers.missing_tables:
-                found.add("trivial")
+def _text(database: CorpusDatabase, sql: str) -> tuple[References, bool, set[str]]:
+    """References, whether the gold is ordered, and the flags that its text alone earns it."""
+    if not check_sql(database.engine, sql).allowed:
+        return References(), False, set()  # the runner refuses it as well and says why
+    flags = text_flags(database.engine, sql)
+    ordered = is_ordered(database.engine, sql)
+    try:
+        refers = references(sql, database)
+    except ValueError:
+        return References(), ordered, flags | {"refused"}
+    if not refers.tables and not refers.missing_tables:
+        flags.add("trivial")
     named = {
         "dqs_literal": refers.dqs_literals,
         "dqs_shadowed": refers.dqs_shadowed,
         "missing_table": refers.missing_tables,
         "missing_column": refers.missing_columns,
     }
-    found |= {flag for flag, names in named.items() if names}
-    if question.unit_id in repeated:
-        found.add("duplicate")
+    return refers, ordered, flags | {flag for flag, names in named.items() if names}
+
+
+def _nothing(value: Value) -> bool:
+    return value is None or value == 0 or (isinstance(value, str | bytes) and not value.strip())
+
+
+def _row(question: Question, database_digest: str, gold: _Gold, repeated: bool) -> dict[str, Any]:
+    found = gold.flags | {"duplicate"} if repeated else gold.flags
     return {
         "unit_id": question.unit_id,
         "corpus": str(question.corpus),
         "database": question.database,
-        "database_digest": database.digest,
+        "database_digest": database_digest,
         "question": question.question,
         "sql": question.sql,
         "evidence": question.evidence,
         "split": question.split,
-        "tables": list(refers.tables),
-        "columns": list(refers.columns),
-        "literals": list(refers.literals),
-        "ordered": ordered,
-        "result_digest": outcome.digest,
-        "row_count": outcome.rows,
-        "column_count": outcome.columns,
-        "first_row_json": outcome.first_row,
+        "tables": list(gold.refers.tables),
+        "columns": list(gold.refers.columns),
+        "literals": list(gold.refers.literals),
+        "ordered": gold.ordered,
+        "result_digest": gold.digest,
+        "row_count": gold.rows,
+        "column_count": gold.columns,
+        "first_row_json": gold.first_row,
         "flags": [flag for flag in FLAGS if flag in found],
         "difficulty": question.difficulty,
     }
