@@ -84,23 +84,26 @@ class Produced:
 
 
 def _owner() -> str:
-    started = ""
-    stat = Path("/proc/self/stat")
-    if stat.exists():
-        started = stat.read_text().rsplit(")", 1)[1].split()[19]
-    return f"{socket.gethostname()}|{os.getpid()}|{started}"
+    known = _process("self")
+    return f"{socket.gethostname()}|{os.getpid()}|{known[1] if known else ''}"
+
+
+def _process(pid: str) -> tuple[str, str] | None:
+    """(state letter, start time) of a process by /proc, None when there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return fields[0], fields[19]
 
 
 def _owner_is_dead(owner: str) -> bool:
-    """True only when the owner is a process of this machine that is certainly gone."""
+    """True only when the owner is a process of this machine that is certainly gone; one not yet reaped (zombie) is gone."""
     host, pid, started = owner.split("|")
     if host != socket.gethostname() or not started:
         return False
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return True
-    return text.rsplit(")", 1)[1].split()[19] != started
+    known = _process(pid)
+    return known is None or known[0] in "ZX" or known[1] != started
 
 
 class Ledger:
@@ -291,9 +294,13 @@ class Ledger:
 
         A producer that raises leaves the item not done (its lease is given back) and the error propagates.
         """
-        flying = self._flying.get(key)
-        if flying is not None:
-            return await asyncio.shield(flying)
+        while (flying := self._flying.get(key)) is not None:
+            try:
+                return await asyncio.shield(flying)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not flying.cancelled() or (task is not None and task.cancelling()):
+                    raise  # this waiter is cancelled; else only the producer's caller was, and the item is ours to try
         future: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
         self._flying[key] = future
         try:

@@ -1,0 +1,54 @@
+"""One tiny request before a run: is the backend there, and what does it make of our parameters (known fault M04)?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.chat import BackendMisconfigured, ChatRequest, Message, ProviderUnavailable
+
+PROBE_SECONDS = 30.0
+
+
+async def probe(spec: BackendSpec, api_key: str | None = None) -> dict[str, Any]:
+    """{backend, endpoint, reachable, outcome, effective_temperature, dropped, usage_known, cost_source, detail}.
+
+    Never raises for a backend that is down or misconfigured: `reachable` is False and `detail` says why. Nothing is stored.
+    `effective_temperature` None means the provider's default.
+    """
+    report: dict[str, Any] = {
+        "backend": spec.name,
+        "endpoint": "in process",
+        "reachable": True,
+        "outcome": "ok",
+        "effective_temperature": None,
+        "dropped": [],
+        "usage_known": False,
+        "cost_source": "offline",
+        "detail": "",
+    }
+    if spec.offline:
+        return report
+    from tasks_lib.models.litellm_client import LiteLLMEndpoint
+
+    report |= {"endpoint": spec.api_base or "", "reachable": False, "outcome": "", "cost_source": "unknown"}
+    short = spec.model_copy(update={"deadline_seconds": min(spec.deadline_seconds, PROBE_SECONDS)})
+    request = ChatRequest((Message("user", "Answer with the word ready."),), max_tokens=min(spec.max_tokens, 64))
+    try:
+        endpoint = LiteLLMEndpoint(short, None, api_key)
+        parameters = await endpoint.parameters(request)
+        report |= {
+            "endpoint": parameters["endpoint"],
+            "effective_temperature": parameters["effective"].get("temperature"),
+            "dropped": parameters["dropped"],
+        }
+        completion = await endpoint.complete(request)
+    except (ProviderUnavailable, BackendMisconfigured) as error:
+        return report | {"detail": str(error)}
+    return report | {
+        "reachable": True,
+        "outcome": str(completion.outcome),
+        "usage_known": completion.prompt_tokens is not None,
+        "cost_source": completion.cost_source,
+        "detail": completion.detail,
+    }
