@@ -16,6 +16,7 @@ class Settings(BaseSettings):
     store_url, ledger_url: fsspec URL of the artifact store and SQLAlchemy URL of the ledger (default: inside home).
     postgres_url: an administrator's URL of a running PostgreSQL server; empty starts the embedded one.
     data: folder of real corpora for tests.
+    cells_at_once: cell subflows at a time; 1 is fastest on Prefect's SQLite server, 8 on a PostgreSQL-backed one.
     """
 
     model_config = SettingsConfigDict(env_prefix="DSABENCH_", extra="ignore")
@@ -25,6 +26,7 @@ class Settings(BaseSettings):
     ledger_url: str = ""
     postgres_url: str = ""
     data: Path | None = None
+    cells_at_once: int = 1
 
     @property
     def resolved_store_url(self) -> str:

@@ -1,17 +1,26 @@
-"""Prefect's side of the store: a cache policy over keys computed beforehand (DESIGN, Prefect caching).
+"""Prefect's side of the store: a cache policy over keys computed beforehand, and tasks that make one artifact.
 
 The key is an argument of the task, built in plain code before the call, since Prefect swallows an exception in
-`compute_key` and runs uncached. `refresh` is passed from `store.ok`, so that a deleted artifact is never served from cache.
+`compute_key` and runs uncached. `refresh_cache` is set from `store.ok`, so that a deleted artifact is never served from cache.
+Jobs of offline policies run in worker processes; jobs that wait for remote endpoints run here, under the client's limits.
 """
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+from prefect import Task, task
 from prefect.cache_policies import CachePolicy
 from prefect.context import TaskRunContext
 
+from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.jobs import Job, perform, perform_blocking
 from tasks_lib.store.keys import KeyUnavailable
+from tasks_lib.store.schemas import TABLES
 
 
 class StoreKey(CachePolicy):
@@ -27,3 +36,49 @@ class StoreKey(CachePolicy):
 
 
 STORE_KEY = StoreKey()
+_POOL: ProcessPoolExecutor | None = None
+
+
+def _quiet_worker() -> None:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def worker_pool() -> ProcessPoolExecutor:
+    """The process pool of this run (one process a core), started on first use."""
+    global _POOL
+    if _POOL is None:
+        _POOL = ProcessPoolExecutor(
+            os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn"), initializer=_quiet_worker
+        )
+    return _POOL
+
+
+def close_pool() -> None:
+    """Stop the worker processes."""
+    global _POOL
+    if _POOL is not None:
+        _POOL.shutdown(wait=True, cancel_futures=True)
+        _POOL = None
+
+
+def stage_task(name: str) -> Task[..., Any]:
+    """A Prefect task that makes one artifact of a stage: arguments `key`, `job`, `here` (run in this process)."""
+
+    @task(name=name, cache_policy=STORE_KEY, persist_result=True)
+    async def stage(key: str, job: Job, here: bool) -> str:
+        if here:
+            await perform(job)
+        else:
+            await asyncio.get_running_loop().run_in_executor(worker_pool(), perform_blocking, job)
+        return key
+
+    return stage
+
+
+async def ensure(stage: Task[..., Any], job: Job, label: str, here: bool) -> str:
+    """Run the stage unless its artifact is done; Prefect shows a cached run then. Returns the artifact key."""
+    done = ArtifactStore(job.store_url).ok(TABLES[job.table], job.key)
+    run = stage.with_options(refresh_cache=not done, task_run_name=label)
+    await run(key=job.key, job=job, here=here)
+    return job.key

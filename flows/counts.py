@@ -1,0 +1,55 @@
+"""What the tables of a run rest on, what was paid for now, and what separate cells would have paid (DESIGN, wanted ▷ done)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flows.wanted import ChainKeys
+from tasks_lib.models.transcripts import KIND as MODEL_CALL
+from tasks_lib.protocol.records import Cell
+from tasks_lib.protocol.vocabulary import Router
+from tasks_lib.scoring.layers import cell_items
+from tasks_lib.scoring.tables import layers_of
+from tasks_lib.sql.execute import LEDGER_KIND as SQL_EXECUTION
+from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.settings import settings
+
+
+def shared_counts(
+    cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys], invocation: str
+) -> dict[str, Any]:
+    """model_calls, model_calls_made, model_calls_unshared, and the same three for sql_executions."""
+    store = ArtifactStore(settings().resolved_store_url)
+    calls: set[str] = set()
+    executions: set[str] = set()
+    calls_apart = executions_apart = 0
+    for cell in cells:
+        chain = chains[(cell.backend, cell.router)]
+        layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[cell.data_agent]})
+        cell_calls, cell_executions = cell_items(cell, **layers)
+        calls |= cell_calls
+        executions |= cell_executions
+        calls_apart += len(cell_calls)
+        executions_apart += len(cell_executions)
+    ledger = Ledger(settings().resolved_ledger_url)
+    try:
+        made = {kind: ledger.count(kind, invocation) for kind in (MODEL_CALL, SQL_EXECUTION)}
+    finally:
+        ledger.close()
+    return {
+        "model_calls": len(calls), "model_calls_made": made[MODEL_CALL], "model_calls_unshared": calls_apart,
+        "sql_executions": len(executions), "sql_executions_made": made[SQL_EXECUTION], "sql_executions_unshared": executions_apart,
+    }
+
+
+def call_keys(cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys]) -> set[str]:
+    """Ledger keys of every model call the cells rest on."""
+    store = ArtifactStore(settings().resolved_store_url)
+    found: set[str] = set()
+    for cell in cells:
+        chain = chains[(cell.backend, cell.router)]
+        layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[cell.data_agent]})
+        found |= cell_items(cell, **layers)[0]
+    return found

@@ -1,0 +1,80 @@
+"""Run records: `<home>/runs/<run id>/run.json`, and which run was the last. A record echoes the effective parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from flows.runtime import write_json
+from flows.wanted import RunSpec
+from tasks_lib.models.backends import BackendSpec, offline_backends
+from tasks_lib.store.keys import sha256_file
+from tasks_lib.store.settings import settings
+
+
+class RunUnknown(ValueError):
+    """No such run, or its record cannot be read."""
+
+
+def runs_folder() -> Path:
+    return settings().home.resolve() / "runs"
+
+
+def run_folder(run_id: str) -> Path:
+    return runs_folder() / run_id
+
+
+def spec_of(
+    release: Path,
+    backends: Sequence[BackendSpec] = (),
+    judge: BackendSpec | None = None,
+    evidence: str = "unit",
+    tasks: int = 0,
+) -> RunSpec:
+    """The run of a release with these backends (default: the four offline policies; judge: offline/hybrid)."""
+    manifest = release / "manifest.json"
+    if not manifest.is_file():
+        raise RunUnknown(
+            f"{release} holds no manifest.json, expected a release folder; make one with `dsabench build --out DIR`."
+        )
+    offline = offline_backends()
+    return RunSpec.model_validate(
+        {
+            "release": str(release.resolve()),
+            "manifest": sha256_file(manifest),
+            "backends": tuple(backends) or offline,
+            "judge": judge or offline[-1],
+            "evidence": evidence,
+            "tasks": tasks,
+        }
+    )
+
+
+def save(run_id: str, record: dict[str, Any]) -> None:
+    """Write the run's record and note it as the last run."""
+    write_json(run_folder(run_id) / "run.json", record)
+    write_json(runs_folder() / "last.json", {"run": run_id})
+
+
+def load(run_id: str = "") -> tuple[RunSpec, dict[str, Any]]:
+    """(spec, record) of a run; the last one when no id is given. Raises RunUnknown."""
+    if not run_id:
+        last = runs_folder() / "last.json"
+        if not last.is_file():
+            raise RunUnknown(
+                f"no run is recorded in {runs_folder()}, expected at least one; start one with `dsabench run`."
+            )
+        run_id = json.loads(last.read_text("utf-8"))["run"]
+    path = run_folder(run_id) / "run.json"
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        return RunSpec.model_validate_json(json.dumps(record["spec"])), record
+    except FileNotFoundError:
+        known = sorted(p.name for p in runs_folder().glob("run-*"))
+        raise RunUnknown(f"run {run_id!r} has no record, expected {path}; known runs: {known or 'none'}.") from None
+    except (ValueError, KeyError) as error:
+        raise RunUnknown(
+            f"the record {path} cannot be read ({error}); delete it and run again, results are kept."
+        ) from error

@@ -1,0 +1,105 @@
+"""PRIVATE. A release as the evaluation floor uses it: contracts, public tasks, gold units, handles, few-shot pools."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from tasks_lib.contracts.release import Release
+from tasks_lib.corpora.units import DISQUALIFYING
+from tasks_lib.evaluation.gold import GoldUnit
+from tasks_lib.evaluation.leaks import Scanner
+from tasks_lib.execution.drafts import Example
+from tasks_lib.protocol.records import Contract, DatabaseHandle, PublicTask, SourceUnit
+from tasks_lib.protocol.vocabulary import Corpus, Split
+from tasks_lib.store.artifacts import read_file
+from tasks_lib.store.keys import sha256_file
+from tasks_lib.store.schemas import CAT_COLUMNS, CAT_DATABASES, CAT_TABLES
+
+
+class Inputs:
+    """What scoring needs of one verified release; everything is read once and kept."""
+
+    def __init__(self, release: Release) -> None:
+        self.release = release
+
+    @cached_property
+    def contracts(self) -> dict[str, Contract]:
+        return self.release.contracts
+
+    @cached_property
+    def tasks(self) -> dict[str, PublicTask]:
+        return {t.task_id: t for t in self.release.tasks}
+
+    @property
+    def handles(self) -> dict[str, DatabaseHandle]:
+        return self.release.handles
+
+    @cached_property
+    def descriptions(self) -> dict[str, str]:
+        """Public summary of every database, by public id."""
+        frame = read_file(CAT_DATABASES, self.release.public / "catalog" / "databases.parquet")
+        return dict(frame.select("database_id", "summary").iter_rows())
+
+    @cached_property
+    def public_ids(self) -> dict[tuple[Corpus, str], str]:
+        """Public id by (corpus, physical name)."""
+        rows = self.release.databases.select("corpus", "database", "database_id").iter_rows()
+        return {(Corpus(c), d): i for c, d, i in rows}
+
+    @cached_property
+    def gold_units(self) -> tuple[GoldUnit, ...]:
+        """Required units of all contracts, each once, in id order."""
+        wanted = sorted({u for c in self.contracts.values() for u in c.unit_ids})
+        return tuple(self._gold(self.release.units[u]) for u in wanted)
+
+    @cached_property
+    def usable_units(self) -> tuple[GoldUnit, ...]:
+        """Every unit without a disqualifying flag: what the gold certificate covers."""
+        return tuple(self._gold(u) for _, u in sorted(self.release.units.items()) if not set(u.flags) & DISQUALIFYING)
+
+    def _gold(self, unit: SourceUnit) -> GoldUnit:
+        return GoldUnit(
+            unit.unit_id, unit.corpus, self.public_ids[(unit.corpus, unit.database)], unit.question, unit.sql, unit.evidence,
+            unit.ordered, unit.result_digest,
+        )
+
+    @cached_property
+    def _training(self) -> dict[Corpus, tuple[tuple[Example, str], ...]]:
+        """(example, public id of its database) of every usable training unit, by corpus."""
+        found: dict[Corpus, list[tuple[Example, str]]] = {c: [] for c in Corpus}
+        for unit in self.usable_units:
+            if self.release.units[unit.unit_id].split == Split.TRAIN:
+                found[unit.corpus].append((Example(unit.question, unit.sql, unit.database_id, unit.unit_id), unit.database_id))
+        return {c: tuple(rows) for c, rows in found.items()}
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - one Inputs lives as long as its process
+    def examples(self, task_id: str) -> tuple[Example, ...]:
+        """Few-shot pool of a task: training units of its corpus, none of its own units, none of its databases."""
+        contract = self.contracts[task_id]
+        barred, units = set(contract.databases), set(contract.unit_ids)
+        return tuple(e for e, d in self._training[contract.corpus] if d not in barred and e.unit_id not in units)
+
+    @cached_property
+    def scanner(self) -> Scanner:
+        """The leak scanner of this release."""
+        rows = list(self.release.databases.iter_rows(named=True))
+        catalog = self.release.public / "catalog"
+        shown = read_file(CAT_TABLES, catalog / "tables.parquet")["name"].to_list()
+        shown += read_file(CAT_COLUMNS, catalog / "columns.parquet")["name"].to_list()
+        gold = {
+            u.unit_id: (u.sql, f"{u.corpus}:{u.database}") for u in self.release.units.values()
+        }
+        schemas = {f"{r['corpus']}:{r['database']}": r["schema_text"] for r in rows}
+        return Scanner([r["database"] for r in rows], shown, gold, schemas)
+
+
+@lru_cache(maxsize=4)
+def _load(folder: str, _manifest: str) -> Inputs:
+    return Inputs(Release.load(Path(folder)))
+
+
+def load(folder: str) -> Inputs:
+    """The release in `folder`, verified once a process and manifest. Raises ReleaseDamaged."""
+    manifest = Path(folder) / "manifest.json"
+    return _load(folder, sha256_file(manifest) if manifest.is_file() else "")

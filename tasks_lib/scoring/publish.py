@@ -1,0 +1,77 @@
+"""From cell partitions to the published tables: all metrics, and intervals of cells and contrasts, behind quality suites.
+
+A table that fails its suite is not published; the error names the expectation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tasks_lib.protocol.records import Cell
+from tasks_lib.scoring.contrasts import cell_intervals, contrast_intervals
+from tasks_lib.scoring.metrics import CELL_METRICS
+from tasks_lib.scoring.targets import Target, base_tasks
+from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.keys import artifact_key, code_digest
+from tasks_lib.store.quality import validate
+from tasks_lib.store.schemas import EPISODES, INTERVALS, METRICS, Table
+
+
+class QualityError(RuntimeError):
+    """A table does not satisfy its suite; nothing is published from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Keys of the run's tables. `base_rows`: cells × base tasks."""
+
+    metrics: str
+    intervals: str
+    episodes: int
+    base_rows: int
+
+
+def _checked(table: Table, frame: pl.DataFrame, rows: int, allowed: Mapping[str, set[str]] | None = None, unit: Sequence[str] = ()) -> None:
+    report = validate(table, frame, rows, allowed=allowed or {}, ranges=dict.fromkeys(unit, (0.0, 1.0)))
+    if not report.ok:
+        raise QualityError(f"{table.stage} fails {', '.join(report.failures)}; nothing was published, run the cells again.")
+
+
+def read_episodes(store: ArtifactStore, keys: Sequence[str]) -> pl.DataFrame:
+    """All episode partitions, in the order of the keys."""
+    return pl.concat([store.read(EPISODES, key) for key in keys])
+
+
+def publish(
+    store: ArtifactStore, cells: Sequence[Cell], keys: Mapping[str, str], targets: Sequence[Target], draws: int, seed: int
+) -> Published:
+    """Write the run's `metrics` and `intervals`. `keys`: artifact key by cell id. Raises QualityError."""
+    inputs = {c.cell_id: keys[c.cell_id] for c in cells}
+    code = code_digest("tasks_lib/scoring")
+    metrics_key = artifact_key("metrics@1", inputs, {"code": code})
+    intervals_key = artifact_key("intervals@1", inputs, {"code": code, "draws": draws, "seed": seed})
+    expected = len(cells) * len(targets)
+    base = len(cells) * base_tasks(targets)
+    if store.ok(METRICS, metrics_key) and store.ok(INTERVALS, intervals_key):
+        return Published(metrics_key, intervals_key, expected, base)
+    ordered = [keys[c.cell_id] for c in cells]
+    episodes = read_episodes(store, ordered)
+    _checked(
+        EPISODES, episodes, expected, {"cell_id": {c.cell_id for c in cells}, "task_id": {t.task_id for t in targets}},
+        ("precision", "recall", "f1", "over_rate", "under_rate"),
+    )
+    counted = episodes.select("cell_id", "task_id").unique().height
+    if counted != base:
+        raise QualityError(f"episodes hold {counted} base rows, expected {base}; run the cells again.")
+    metrics = pl.concat([store.read(METRICS, key) for key in ordered])
+    slices = metrics.select("slice", "value_of").unique().height
+    _checked(METRICS, metrics, len(cells) * slices * len(CELL_METRICS), {"metric": set(CELL_METRICS)}, ("value",))
+    store.write(METRICS, metrics_key, metrics, inputs=inputs)
+    backends = list(dict.fromkeys(c.backend for c in cells))
+    whole = [b for b in backends if sum(c.backend == b for c in cells) == 72]
+    rows = cell_intervals(episodes, draws, seed) + contrast_intervals(episodes, whole, draws, seed)
+    store.write(INTERVALS, intervals_key, rows, inputs=inputs)
+    return Published(metrics_key, intervals_key, expected, base)
