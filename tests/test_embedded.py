@@ -26,8 +26,9 @@ import pytest
 import sqlglot
 import yaml
 
-from tasks_lib.corpora import spider
+from tasks_lib.corpora import bird, livesqlbench, spider
 from tasks_lib.corpora.embedded import SOURCE, EmbeddedError, materialise
+from tasks_lib.corpora.model import CorpusSource
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.postgres import PostgresServer
 from tasks_lib.store.keys import sha256_file
@@ -341,16 +342,21 @@ def test_changed_sources_are_written_anew_and_faulty_ones_named(tmp_path: Path) 
         materialise(tmp_path / "none", tmp_path / "nowhere")
 
 
-def test_spider_reads_as_spider(roots: dict[Corpus, Path], golds: list[Gold]) -> None:
-    source = spider.read(roots[Corpus.SPIDER])
-    own = of(golds, Corpus.SPIDER)
+@pytest.mark.parametrize(("corpus", "reader"), [*zip(Corpus, (spider.read, bird.read, livesqlbench.read), strict=True)])
+def test_the_ordinary_readers_read_them(
+    roots: dict[Corpus, Path], golds: list[Gold], corpus: Corpus, reader: Callable[[Path], CorpusSource]
+) -> None:
+    source = reader(roots[corpus])
+    own = of(golds, corpus)
     assert {database.name for database in source.databases} == {gold.database for gold in own}
+    assert {database.origin for database in source.databases} == {"embedded"}
     assert {(q.database, q.question, q.sql) for q in source.questions} == {(g.database, g.question, g.sql) for g in own}
     splits = defaultdict(set)
     for question in source.questions:
         splits[question.split].add(question.database)
+    assert splits["train"]
+    assert splits["dev"]
     assert not splits["train"] & splits["dev"], "dev databases must not occur in train"
-    assert {database.origin for database in source.databases} == {"embedded"}
 
 
 def test_official_fields(roots: dict[Corpus, Path]) -> None:
@@ -358,8 +364,12 @@ def test_official_fields(roots: dict[Corpus, Path]) -> None:
         "db_id", "table_names_original", "table_names", "column_names_original", "column_names", "column_types",
         "primary_keys", "foreign_keys",
     }  # fmt: skip
-    spider_root, bird, live = (roots[corpus] for corpus in Corpus)
-    for path in (spider_root / "tables.json", bird / "train" / "train_tables.json", bird / "dev" / "dev_tables.json"):
+    spider_root, bird_root, live = (roots[corpus] for corpus in Corpus)
+    for path in (
+        spider_root / "tables.json",
+        bird_root / "train" / "train_tables.json",
+        bird_root / "dev" / "dev_tables.json",
+    ):
         for record in json.loads(path.read_text("utf-8")):
             assert set(record) == schema_fields
             width = len(record["column_names_original"])
@@ -370,10 +380,10 @@ def test_official_fields(roots: dict[Corpus, Path]) -> None:
         ("train", {"db_id", "question", "evidence", "SQL"}),
         ("dev", {"question_id", "db_id", "question", "evidence", "SQL", "difficulty"}),
     ):
-        for record in json.loads((bird / split / f"{split}.json").read_text("utf-8")):
+        for record in json.loads((bird_root / split / f"{split}.json").read_text("utf-8")):
             assert set(record) == fields
             assert record["evidence"]
-            folder = bird / split / f"{split}_databases" / record["db_id"]
+            folder = bird_root / split / f"{split}_databases" / record["db_id"]
             for path in folder.glob("database_description/*.csv"):
                 head, *rows = list(csv.reader(path.open(encoding="utf-8", newline="")))
                 names = "original_column_name,column_name,column_description,data_format,value_description"
