@@ -20,12 +20,12 @@ import numpy.typing as npt
 
 from tasks_lib.models.embeddings import embed
 from tasks_lib.routeenv.indexes import Floats, GramIndex, Integers, ValueIndex, WordIndex, grouped_max
+from tasks_lib.routeenv.lookup import DECIMALS, Lookup, ranked
 from tasks_lib.routeenv.rows import CatalogRows
 from tasks_lib.routeenv.tokens import raw, tokens
 
 POOL = 50
 SHORTLIST = 10
-DECIMALS = 6
 
 LEXICAL: Mapping[str, float] = {
     "database": 1.0,
@@ -42,12 +42,6 @@ RESCUE = 1.0
 Stage = Literal["candidate", "reranked"]
 Evidence = dict[str, Floats]
 """Scores 0..1 of every database (in the order of `Catalog.ids`) by kind of evidence."""
-
-
-def ranked(scores: Mapping[str, float], allow: Collection[str], top_k: int) -> list[tuple[str, float]]:
-    """The `top_k` best allowed ids: allowlist first, then by falling score rounded to 6 decimals, then by id (K04)."""
-    kept = [(name, round(float(scores[name]), DECIMALS)) for name in scores if name in allow]
-    return sorted(kept, key=lambda item: (-item[1], item[0]))[:top_k]
 
 
 @dataclass(frozen=True)
@@ -91,6 +85,12 @@ class Catalog(CatalogRows):
         """Built at first use (about 0.2 s for 30 databases)."""
         with self._lock:
             return _build(self)
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """Search for capabilities and values, built at first use."""
+        with self._lock:
+            return Lookup(self)
 
     def lexical(self, query: str) -> Evidence:
         """Lexical evidence for every database (order of `ids`), each 0..1, by the names in LEXICAL."""

@@ -1,0 +1,83 @@
+"""What a call gives back: size-capped JSON text, the same as data, and the evidence it carries.
+
+Building and cutting only. Text is JSON with one item a line, so that both people and line readers can follow it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_CHARACTERS = 8_000
+"""Size cap of an observation's text (about 2,500 tokens); what is cut is counted in `omitted`."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Answer of one call. `text`: JSON shown to the model, "" with an `error`. `data`: the same as plain data.
+
+    `evidence_ids`, `database_ids`: those in the text, in order of appearance, without repeats.
+    """
+
+    text: str
+    data: Mapping[str, Any]
+    evidence_ids: tuple[str, ...]
+    database_ids: tuple[str, ...]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One shown row. `owners`: databases it is about, the first of them the one its evidence counts for."""
+
+    shown: Row
+    owners: tuple[str, ...]
+
+
+@dataclass
+class Answer:
+    """An observation in the making: a head that is always shown, then lists of items that are cut where space ends."""
+
+    head: dict[str, Any] = field(default_factory=dict)
+    head_items: list[Item] = field(default_factory=list)
+    lists: dict[str, Sequence[Item]] = field(default_factory=dict)
+    omitted: dict[str, int] = field(default_factory=dict)
+
+    def finish(self) -> tuple[Observation, dict[str, str]]:
+        """The observation, and the database each of its evidence ids counts for."""
+        room = MAX_CHARACTERS - len(_line(self.head)) - 200
+        data: dict[str, Any] = dict(self.head)
+        used = list(self.head_items)
+        lines = [f"{_line(name)}: {_line(value)}" for name, value in self.head.items()]
+        omitted = dict(self.omitted)
+        for name, items in self.lists.items():
+            shown: list[str] = []
+            for item in items:
+                line = _line(item.shown)
+                if len(line) + 2 > room:
+                    break
+                room -= len(line) + 2
+                shown.append(line)
+                used.append(item)
+            data[name] = [dict(item.shown) for item in items[: len(shown)]]
+            body = "\n" + ",\n".join(shown) + "\n" if shown else ""
+            lines.append(f"{_line(name)}: [{body}]")
+            if len(shown) < len(items):
+                omitted[name] = omitted.get(name, 0) + len(items) - len(shown)
+        omitted = {name: n for name, n in omitted.items() if n}
+        if omitted:
+            data["omitted"] = omitted
+            lines.append(f'"omitted": {_line(omitted)}')
+        evidence = {
+            item.shown["evidence_id"]: item.owners[0] for item in used if item.shown.get("evidence_id") and item.owners
+        }
+        databases = tuple(dict.fromkeys(owner for item in used for owner in item.owners))
+        return Observation("{" + ",\n".join(lines) + "}", data, tuple(evidence), databases), evidence
+
+
+def _line(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
