@@ -39,8 +39,12 @@ def shared_counts(
     finally:
         ledger.close()
     return {
-        "model_calls": len(calls), "model_calls_made": made[MODEL_CALL], "model_calls_unshared": calls_apart,
-        "sql_executions": len(executions), "sql_executions_made": made[SQL_EXECUTION], "sql_executions_unshared": executions_apart,
+        "model_calls": len(calls),
+        "model_calls_made": made[MODEL_CALL],
+        "model_calls_unshared": calls_apart,
+        "sql_executions": len(executions),
+        "sql_executions_made": made[SQL_EXECUTION],
+        "sql_executions_unshared": executions_apart,
     }
 
 

@@ -70,7 +70,9 @@ async def fan_out(run: RunSpec, cells: Sequence[Cell], keys: dict[str, str]) -> 
     if not todo:
         return 0
     gate = asyncio.Semaphore(settings().cells_at_once)
-    progress = await create_progress_artifact(0.0, key="factorial-cells", description=f"{len(todo)} of {len(cells)} cells to do")  # type: ignore[misc]
+    progress = await create_progress_artifact(
+        0.0, key="factorial-cells", description=f"{len(todo)} of {len(cells)} cells to do"
+    )  # type: ignore[misc]
     finished = 0
 
     async def one(point: Cell) -> None:
@@ -88,7 +90,13 @@ async def fan_out(run: RunSpec, cells: Sequence[Cell], keys: dict[str, str]) -> 
 async def run_factorial(run: RunSpec) -> dict[str, Any]:
     """The factorial of a run; writes and returns the run's record."""
     invocation = f"{run.run_id}:{uuid.uuid4().hex[:8]}"
-    record: dict[str, Any] = {"run": run.run_id, "spec": run.model_dump(mode="json"), "status": "running", "reason": "", "invocation": invocation}
+    record: dict[str, Any] = {
+        "run": run.run_id,
+        "spec": run.model_dump(mode="json"),
+        "status": "running",
+        "reason": "",
+        "invocation": invocation,
+    }
     runs.save(run.run_id, record)
     layers = await compute_layers(run, invocation)
     cells = grid([b.name for b in run.backends])
@@ -100,7 +108,10 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
     record["cells"] = len(ready)
     if layers.missing:
         reasons = "; ".join(f"{b} {r}: {why}" for (b, r), why in sorted(layers.missing.items()))
-        record |= {"status": "incomplete", "reason": f"{len(cells) - len(ready)} of {len(cells)} cells are not complete ({reasons}); resume the run."}
+        record |= {
+            "status": "incomplete",
+            "reason": f"{len(cells) - len(ready)} of {len(cells)} cells are not complete ({reasons}); resume the run.",
+        }
     else:
         record["status"] = "completed"
     if ready:
@@ -109,7 +120,10 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
         targets = episodes_of(contracts[t] for t in wanted_tasks(run))
         made = publish(store, ready, keys, targets, run.draws, run.seed)
         record |= {
-            "metrics_key": made.metrics, "intervals_key": made.intervals, "episodes": made.episodes, "base_rows": made.base_rows,
+            "metrics_key": made.metrics,
+            "intervals_key": made.intervals,
+            "episodes": made.episodes,
+            "base_rows": made.base_rows,
         }
         record |= shared_counts(ready, chains, invocation)
     runs.save(run.run_id, record)
@@ -122,13 +136,21 @@ def headline_rows(metrics: pl.DataFrame) -> list[dict[str, Any]]:
         (pl.col("slice") == "all") & pl.col("metric").is_in(["RA-Set", "RA-Graph", "EA-Micro", "R+E-Graph"])
     ).with_columns(parts=pl.col("cell_id").str.split("."))
     part = part.with_columns(
-        backend=pl.col("parts").list.get(0), planner=pl.col("parts").list.get(3), interaction=pl.col("parts").list.get(4),
+        backend=pl.col("parts").list.get(0),
+        planner=pl.col("parts").list.get(3),
+        interaction=pl.col("parts").list.get(4),
         mode=pl.col("parts").list.get(5),
     ).filter((pl.col("planner") == "llm") & (pl.col("mode") != "privileged"))
-    table = part.group_by("backend", "interaction", "metric").agg(pl.col("value").median()).sort("backend", "interaction", "metric")
+    table = (
+        part.group_by("backend", "interaction", "metric")
+        .agg(pl.col("value").median())
+        .sort("backend", "interaction", "metric")
+    )
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for backend, interaction, metric, value in table.iter_rows():
-        found.setdefault((backend, interaction), {"backend": backend, "interaction": interaction})[metric] = f"{100 * value:.2f}"
+        found.setdefault((backend, interaction), {"backend": backend, "interaction": interaction})[metric] = (
+            f"{100 * value:.2f}"
+        )
     return list(found.values())
 
 
@@ -154,5 +176,7 @@ async def factorial(
     record = await run_factorial(run)
     if record["cells"]:
         metrics = ArtifactStore(settings().resolved_store_url).read(METRICS, record["metrics_key"])
-        await create_table_artifact(headline_rows(metrics), key="factorial-headline", description="Medians over 12 cells, percent")  # type: ignore[misc]
+        await create_table_artifact(
+            headline_rows(metrics), key="factorial-headline", description="Medians over 12 cells, percent"
+        )  # type: ignore[misc]
     return record

@@ -7,3 +7,5 @@ from tasks_lib.store.tasks import stage_task
 releases = stage_task("releases")
 plans = stage_task("plans")
 contributions = stage_task("contributions")
+audit = stage_task("retrieval audit")
+diagnostics = stage_task("diagnostics")

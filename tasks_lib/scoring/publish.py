@@ -34,10 +34,18 @@ class Published:
     base_rows: int
 
 
-def _checked(table: Table, frame: pl.DataFrame, rows: int, allowed: Mapping[str, set[str]] | None = None, unit: Sequence[str] = ()) -> None:
+def _checked(
+    table: Table,
+    frame: pl.DataFrame,
+    rows: int,
+    allowed: Mapping[str, set[str]] | None = None,
+    unit: Sequence[str] = (),
+) -> None:
     report = validate(table, frame, rows, allowed=allowed or {}, ranges=dict.fromkeys(unit, (0.0, 1.0)))
     if not report.ok:
-        raise QualityError(f"{table.stage} fails {', '.join(report.failures)}; nothing was published, run the cells again.")
+        raise QualityError(
+            f"{table.stage} fails {', '.join(report.failures)}; nothing was published, run the cells again."
+        )
 
 
 def read_episodes(store: ArtifactStore, keys: Sequence[str]) -> pl.DataFrame:
@@ -46,7 +54,12 @@ def read_episodes(store: ArtifactStore, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def publish(
-    store: ArtifactStore, cells: Sequence[Cell], keys: Mapping[str, str], targets: Sequence[Target], draws: int, seed: int
+    store: ArtifactStore,
+    cells: Sequence[Cell],
+    keys: Mapping[str, str],
+    targets: Sequence[Target],
+    draws: int,
+    seed: int,
 ) -> Published:
     """Write the run's `metrics` and `intervals`. `keys`: artifact key by cell id. Raises QualityError."""
     inputs = {c.cell_id: keys[c.cell_id] for c in cells}
@@ -60,7 +73,10 @@ def publish(
     ordered = [keys[c.cell_id] for c in cells]
     episodes = read_episodes(store, ordered)
     _checked(
-        EPISODES, episodes, expected, {"cell_id": {c.cell_id for c in cells}, "task_id": {t.task_id for t in targets}},
+        EPISODES,
+        episodes,
+        expected,
+        {"cell_id": {c.cell_id for c in cells}, "task_id": {t.task_id for t in targets}},
         ("precision", "recall", "f1", "over_rate", "under_rate"),
     )
     counted = episodes.select("cell_id", "task_id").unique().height

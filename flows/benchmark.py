@@ -1,0 +1,132 @@
+"""Benchmark construction: corpora → audited source units → contracts, gates, wording → a release folder."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from pydantic import Field
+
+from tasks_lib.contracts import profiles
+from tasks_lib.contracts.release import Release, ReleaseDamaged, build
+from tasks_lib.corpora import tasks as corpora_tasks
+from tasks_lib.corpora.embedded import materialise
+from tasks_lib.corpora.layer import read_source
+from tasks_lib.protocol.vocabulary import Corpus
+from tasks_lib.sql.execute import SqlRunner
+from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.jobs import Job
+from tasks_lib.store.keys import artifact_key, code_digest
+from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.schemas import UNITS
+from tasks_lib.store.settings import settings
+from tasks_lib.store.tasks import ensure
+
+AUDIT_CODE = ("tasks_lib/corpora", "tasks_lib/sql", "tasks_lib/protocol")
+BUILD_CODE = ("tasks_lib/contracts", "tasks_lib/catalog", "tasks_lib/models/embeddings.py", *AUDIT_CODE)
+EMBEDDED_SEED = 1
+
+
+class NothingToBuild(ValueError):
+    """No corpus was given."""
+
+
+async def build_release(
+    roots: dict[Corpus, Path], profile: str, seed: int, out: Path, salt: bytes | None = None
+) -> dict[str, Any]:
+    """Audit the corpora and build a release into `out`; the fields of `dsabench build --json`."""
+    if not roots:
+        raise NothingToBuild(
+            "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
+        )
+    where = settings()
+    store = ArtifactStore(where.resolved_store_url)
+    invocation = f"build:{uuid.uuid4().hex[:8]}"
+    sources, units = [], {}
+    for corpus, root in roots.items():
+        source = read_source(corpus, root.resolve())
+        key = artifact_key(UNITS.stage, {"corpus": source.digest}, {"code": code_digest(*AUDIT_CODE)})
+        job = Job(
+            "tasks_lib.corpora.layer:audit_rows",
+            UNITS.name,
+            key,
+            where.resolved_store_url,
+            where.resolved_ledger_url,
+            invocation,
+            {"corpus": str(corpus), "root": str(root.resolve())},
+            {"corpus": source.digest},
+        )
+        await ensure(corpora_tasks.units, job, f"units {corpus}", here=True)
+        sources.append(source)
+        units[corpus] = store.read(UNITS, key)
+    ledger = Ledger(where.resolved_ledger_url, run=invocation)
+    try:
+        async with SqlRunner(ledger) as runner:
+            report = await build(sources, units, profiles.load(profile), seed, out, runner, salt)
+    finally:
+        ledger.close()
+    return report.as_json()
+
+
+def embedded_folder() -> Path:
+    """Where the embedded release of this code and these embedded corpora stands (built or not)."""
+    key = artifact_key(
+        "embedded_release@1",
+        {"corpora": code_digest("datasets/embedded")},
+        {"seed": EMBEDDED_SEED, "code": code_digest(*BUILD_CODE)},
+    )
+    return settings().home.resolve() / "releases" / f"embedded-{key[:12]}"
+
+
+async def embedded_release() -> Path:
+    """The embedded release, built on first use; a damaged one is built again."""
+    folder = embedded_folder()
+    roots = materialise(settings().home / "corpora")
+    try:
+        Release.load(folder)
+    except ReleaseDamaged:
+        await build_release(roots, "embedded", EMBEDDED_SEED, folder)
+    return folder
+
+
+@flow(name="benchmark", flow_run_name="benchmark {profile}")
+async def benchmark(
+    spider: Annotated[str, Field(strict=True)] = "",
+    bird: Annotated[str, Field(strict=True)] = "",
+    livesqlbench: Annotated[str, Field(strict=True)] = "",
+    profile: Literal["small", "paper", "extended"] = "small",
+    seed: Annotated[int, Field(strict=True, ge=0)] = 1,
+    out: Annotated[str, Field(strict=True)] = "",
+    salt_file: Annotated[str, Field(strict=True)] = "",
+) -> dict[str, Any]:
+    """Build a release from real corpora; without any folder, the embedded one.
+
+    Args:
+        spider: Folder of Spider in its official layout.
+        bird: Folder of BIRD in its official layout.
+        livesqlbench: Folder of LiveSQLBench.
+        profile: How many tasks of which kind.
+        seed: Seed of the synthesis.
+        out: Folder of the release to write.
+        salt_file: File whose bytes key the public ids; without it they are opaque but derivable.
+    """
+    given = {Corpus.SPIDER: spider, Corpus.BIRD: bird, Corpus.LIVESQLBENCH: livesqlbench}
+    roots = {corpus: Path(folder) for corpus, folder in given.items() if folder}
+    if not roots:
+        folder = await embedded_release()
+        release = Release.load(folder)
+        report: dict[str, Any] = {
+            "release": str(folder),
+            **{k: release.manifest[k] for k in ("tasks", "by_corpus", "by_behavior", "by_difficulty")},
+        }
+    else:
+        if not out:
+            raise NothingToBuild("no output folder was given, expected --out DIR for the release.")
+        salt = Path(salt_file).read_bytes() if salt_file else None
+        report = await build_release(roots, profile, seed, Path(out), salt)
+    rows = [{"behavior": b, "tasks": n} for b, n in report["by_behavior"].items()]
+    await create_table_artifact(rows, key="benchmark-tasks", description=f"Tasks of {report['release']}")  # type: ignore[misc]
+    return report

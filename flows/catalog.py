@@ -1,0 +1,83 @@
+"""The catalog of a release: its RouteDB tables are checked, and what retrieval finds in it is measured (report only)."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from pydantic import Field
+
+from flows.benchmark import embedded_release
+from tasks_lib.evaluation import tasks as evaluation_tasks
+from tasks_lib.evaluation.inputs import load
+from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.jobs import Job
+from tasks_lib.store.keys import artifact_key, code_digest
+from tasks_lib.store.schemas import AUDIT
+from tasks_lib.store.settings import settings
+from tasks_lib.store.tasks import ensure
+
+CATALOG_CODE = ("tasks_lib/routeenv", "tasks_lib/models/embeddings.py", "tasks_lib/evaluation/retrieval_audit.py")
+
+
+async def run_catalog(folder: Path) -> dict[str, Any]:
+    """Retrieval audit of a release; the fields of `dsabench audit --json` and the key of its table."""
+    where = settings()
+    manifest = load(str(folder)).release.digest
+    key = artifact_key(AUDIT.stage, {"release": manifest}, {"code": code_digest(*CATALOG_CODE)})
+    job = Job(
+        "tasks_lib.evaluation.layer:audit_rows",
+        AUDIT.name,
+        key,
+        where.resolved_store_url,
+        where.resolved_ledger_url,
+        f"catalog:{uuid.uuid4().hex[:8]}",
+        {"folder": str(folder)},
+        {"release": manifest},
+    )
+    await ensure(evaluation_tasks.audit, job, "retrieval audit", here=False)
+    return {
+        "release": str(folder),
+        "audit_key": key,
+        **summary(ArtifactStore(where.resolved_store_url).read(AUDIT, key)),
+    }
+
+
+def summary(table: pl.DataFrame) -> dict[str, Any]:
+    """`units` by scope and `tasks` by stage and k, with cuts by corpus and behavior, from an audit table."""
+
+    def values(scope: str, cut: str) -> dict[str, dict[str, Any]]:
+        part = table.filter((pl.col("scope") == scope) & (pl.col("slice") == cut)).sort("value_of", "stage", "metric")
+        found: dict[str, dict[str, Any]] = {}
+        for row in part.iter_rows(named=True):
+            group = found.setdefault(row["value_of"], {})
+            name = row["metric"] if scope != "task" else f"{row['stage']}_{row['metric']}"
+            group[name] = row["value"]
+            group["n"] = row["n"]
+        return found
+
+    whole = {scope: values(scope, "all").get("all", {}) for scope in ("own_corpus", "whole_registry", "task")}
+    return {
+        "units": {"own_corpus": whole["own_corpus"], "whole_registry": whole["whole_registry"]},
+        "tasks": whole["task"],
+        "by_corpus": {"units": values("own_corpus", "corpus"), "tasks": values("task", "corpus")},
+        "by_behavior": values("task", "behavior"),
+    }
+
+
+@flow(name="catalog", flow_run_name="catalog")
+async def catalog(release: Annotated[str, Field(strict=True)] = "") -> dict[str, Any]:
+    """Audit retrieval over a release's catalog.
+
+    Args:
+        release: Folder of a release; empty means the embedded one.
+    """
+    folder = Path(release).resolve() if release else await embedded_release()
+    report = await run_catalog(folder)
+    rows = [{"metric": k, "value": f"{v:.4f}" if isinstance(v, float) else str(v)} for k, v in report["tasks"].items()]
+    await create_table_artifact(rows, key="retrieval-audit", description="Retrieval over the formal tasks")  # type: ignore[misc]
+    return report

@@ -1,0 +1,54 @@
+"""The nightly chain: benchmark → catalog → routing study → factorial → report, each as a subflow that runs only what is wanted."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from prefect import flow
+from pydantic import Field
+
+from flows import runs
+from flows.benchmark import embedded_release
+from flows.catalog import catalog
+from flows.factorial import factorial
+from flows.report import report
+from flows.routing_study import routing_study
+from tasks_lib.models.backends import BackendSpec
+
+
+@flow(name="nightly", flow_run_name="nightly")
+async def nightly(
+    release: Annotated[str, Field(strict=True)] = "",
+    backends: list[BackendSpec] | None = None,
+    judge: BackendSpec | None = None,
+    evidence: Literal["unit", "privileged_only"] = "unit",
+    tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
+) -> dict[str, Any]:
+    """Run the whole chain on a release and write its results page.
+
+    Args:
+        release: Folder of a release; empty means the embedded one, built on first use.
+        backends: Backends to evaluate; none means the four offline policies.
+        judge: Backend that judges clarification questions; none means offline/hybrid.
+        evidence: Whether BIRD evidence travels with every request, or with privileged questions only.
+        tasks: How many tasks, 0 for all.
+    """
+    started = time.monotonic()
+    folder = str(Path(release).resolve() if release else await embedded_release())
+    catalogued = await catalog(folder)
+    study = await routing_study(folder, backends, tasks)
+    record: dict[str, Any] = await factorial(folder, backends, judge, evidence, tasks)
+    record["audit_key"] = catalogued["audit_key"]
+    record |= {k: v for k, v in study.items() if k.startswith("routing_")}
+    if study["status"] != "completed":
+        record |= {"status": "incomplete", "reason": "; ".join(x for x in (record["reason"], study["reason"]) if x)}
+    record["seconds"] = round(time.monotonic() - started, 1)
+    runs.save(record["run"], record)
+    made = await report(record["run"])
+    if not made["verification"]["ok"]:
+        record |= {"status": "failed", "reason": " ".join(made["verification"]["problems"][:5])}
+    record |= {"report": made["report"], "seconds": round(time.monotonic() - started, 1), "release": folder}
+    runs.save(record["run"], record)
+    return record

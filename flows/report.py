@@ -1,0 +1,105 @@
+"""The results page of a run: one self-contained HTML file. A run that fails its checks leaves the last good page in place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from prefect import flow
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from pydantic import Field
+from tasks_lib.reporting.page import RunTables, write_page
+
+from flows import runs
+from flows.verification import verify_run
+from flows.wanted import RunSpec, chain_keys
+from tasks_lib.evaluation.inputs import load
+from tasks_lib.scoring.cells import FACTORIAL_ROUTERS
+from tasks_lib.scoring.publish import read_episodes
+from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.schemas import AUDIT, CONTRIBUTIONS, INTERVALS, METRICS, ROUTING_METRICS
+from tasks_lib.store.settings import settings
+
+
+def failures(run: RunSpec, store: ArtifactStore) -> pl.DataFrame:
+    """Wrong required contributions by backend, data agent and verdict."""
+    frames = []
+    for backend in run.backends:
+        for router in FACTORIAL_ROUTERS:
+            for agent, key in chain_keys(run, backend, router).contributions.items():
+                if store.ok(CONTRIBUTIONS, key):
+                    frames.append(
+                        store.read(CONTRIBUTIONS, key).select("backend", pl.lit(str(agent)).alias("data_agent"), "kind")
+                    )
+    if not frames:
+        return pl.DataFrame(schema={"backend": pl.String, "data_agent": pl.String, "kind": pl.String, "n": pl.UInt32})
+    return (
+        pl.concat(frames)
+        .group_by("backend", "data_agent", "kind")
+        .agg(pl.len().alias("n"))
+        .sort("backend", "data_agent", "kind")
+    )
+
+
+def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any] | None) -> RunTables:
+    """What the page is made from."""
+    store = ArtifactStore(settings().resolved_store_url)
+    manifest = dict(load(run.release).release.manifest)
+    manifest.pop("files", None)
+    facts = {
+        **{k: v for k, v in record.items() if k not in ("cell_keys", "spec")},
+        "release": Path(run.release).name,
+        "manifest": manifest,
+        "backends": [b.model_dump(mode="json") for b in run.backends],
+    }
+    return RunTables(
+        record=facts,
+        metrics=store.read(METRICS, record["metrics_key"]),
+        intervals=store.read(INTERVALS, record["intervals_key"]),
+        routing_metrics=store.read(ROUTING_METRICS, record["routing_metrics_key"])
+        if "routing_metrics_key" in record
+        else None,
+        routing_intervals=store.read(INTERVALS, record["routing_intervals_key"])
+        if "routing_intervals_key" in record
+        else None,
+        episodes=read_episodes(store, list(record["cell_keys"].values())),
+        failures=failures(run, store),
+        audit=store.read(AUDIT, record["audit_key"]) if "audit_key" in record else None,
+        verification=verification,
+        baselines=frozenset(b.name for b in run.backends if b.offline),
+    )
+
+
+async def write_report(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
+    """Verify, then write the page; returns {report, verification}. `report` is empty when the run may not be published."""
+    verification = await verify_run(run, record)
+    page = runs.run_folder(run.run_id) / "report.html"
+    if verification["ok"] and record.get("status") == "completed":
+        write_page(tables_of(run, record, verification), page)
+    else:
+        draft = page.with_name("report-incomplete.html")
+        if "metrics_key" in record:
+            write_page(tables_of(run, record, verification), draft)
+            return {"report": str(draft), "verification": verification}
+        return {"report": "", "verification": verification}
+    return {"report": str(page), "verification": verification}
+
+
+@flow(name="report", flow_run_name="report {run}")
+async def report(run: Annotated[str, Field(strict=True)] = "") -> dict[str, Any]:
+    """Verify a run and write its results page.
+
+    Args:
+        run: Id of the run; empty means the last one.
+    """
+    spec, record = runs.load(run)
+    made = await write_report(spec, record)
+    if made["report"]:
+        await create_link_artifact(
+            Path(made["report"]).as_uri(), key="results-page", link_text="Results page", description=made["report"]
+        )  # type: ignore[misc]
+    summary = json.dumps({k: v for k, v in made["verification"].items() if k != "problems"}, indent=1)
+    await create_markdown_artifact(f"Page: `{made['report']}`\n\n```json\n{summary}\n```", key="verification")  # type: ignore[misc]
+    return {"run": spec.run_id, **made}

@@ -1,0 +1,99 @@
+"""The gate before publication: everything `dsabench verify` checks, as one report."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from flows import runs
+from flows.counts import call_keys
+from flows.layers import wanted_tasks
+from flows.runtime import write_json
+from flows.wanted import RunSpec, chain_keys
+from tasks_lib.evaluation.gold import Gold, GoldFault
+from tasks_lib.evaluation.inputs import load
+from tasks_lib.protocol.vocabulary import DataAgent
+from tasks_lib.scoring.cells import FACTORIAL_ROUTERS, parse
+from tasks_lib.scoring.publish import read_episodes
+from tasks_lib.scoring.recompute import check as recompute
+from tasks_lib.scoring.tables import layers_of
+from tasks_lib.scoring.verify import check_diagnostics, check_fused, check_invariants, check_totals
+from tasks_lib.sql.execute import SqlRunner
+from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.schemas import EPISODES, METRICS
+from tasks_lib.store.settings import settings
+
+
+async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
+    """The verification report of a run, also written beside its record; `ok` only when nothing was found."""
+    store = ArtifactStore(settings().resolved_store_url)
+    inputs = load(run.release)
+    contracts = [inputs.contracts[t] for t in wanted_tasks(run)]
+    requests = {t: task.request for t, task in inputs.tasks.items()}
+    keys: dict[str, str] = record.get("cell_keys", {})
+    problems: list[str] = []
+    if not keys or "metrics_key" not in record:
+        problems.append(f"run {run.run_id} has no scored cells; resume it before verifying.")
+    missing = [c for c, k in keys.items() if not store.ok(EPISODES, k)]
+    if missing:
+        problems.append(
+            f"{len(missing)} episode partitions are missing or damaged (first {missing[0]}); run again to recompute them."
+        )
+    report: dict[str, Any] = {"run": run.run_id, "recomputed_values": 0, "max_discrepancy": 0.0}
+    if not problems:
+        files = [store.path(EPISODES, k) for k in keys.values()]
+        again = recompute(files, store.read(METRICS, record["metrics_key"]))
+        report |= {"recomputed_values": again.compared, "max_discrepancy": again.worst}
+        problems += again.problems
+        episodes = read_episodes(store, list(keys.values()))
+        problems += check_totals(episodes, contracts, len(keys)) + check_invariants(episodes)
+        problems += _fused(run, store, requests, list(keys))
+    ledger = Ledger(settings().resolved_ledger_url, run=f"verify:{uuid.uuid4().hex[:8]}")
+    try:
+        async with SqlRunner(ledger) as runner:
+            gold = Gold(inputs.usable_units, inputs.handles, runner)
+            report["gold_certificate"] = await _certificate(gold, problems)
+            if report["gold_certificate"]["ok"]:
+                problems += await check_diagnostics(contracts, requests, gold, runner)
+        chains = {(b.name, r): chain_keys(run, b, r) for b in run.backends for r in FACTORIAL_ROUTERS}
+        findings = inputs.scanner.scan_calls(ledger, call_keys([parse(c) for c in keys], chains) if not missing else [])
+    finally:
+        ledger.close()
+    report["leak_findings"] = len(findings)
+    problems += [f"leak: {f.kind} {f.found!r} was shown to a {f.audience} (… {f.excerpt} …)." for f in findings[:20]]
+    report |= {"ok": not problems, "problems": problems}
+    write_json(runs.run_folder(run.run_id) / "verification.json", report)
+    return report
+
+
+async def _certificate(gold: Gold, problems: list[str]) -> dict[str, Any]:
+    try:
+        counts = await gold.check_all()
+        wrong = await gold.certificate()
+    except GoldFault as fault:
+        problems.append(str(fault))
+        return {"ok": False, "units": {}}
+    problems += [f"gold of {u} does not score correct against itself." for u in wrong]
+    return {"ok": not wrong, "units": counts}
+
+
+def _fused(run: RunSpec, store: ArtifactStore, requests: dict[str, str], cells: list[str]) -> list[str]:
+    ready = {(c.split(".")[0], c.split(".")[1]) for c in cells}
+    for backend in run.backends:
+        for router in FACTORIAL_ROUTERS:
+            if (backend.name, str(router)) not in ready:
+                continue
+            chain = chain_keys(run, backend, router)
+            for agent in DataAgent:
+                layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[agent]})
+                questions = {a["task_id"]: a["question"] for a in layers["asks"]}
+                exchanges = {
+                    (r["task_id"], r["branch_id"]): (questions[r["task_id"]], r["answer"])
+                    for r in layers["releases"]
+                    if r["released"]
+                }
+                found = check_fused(layers["contributions"], requests, exchanges)
+                if found:
+                    return found
+    return []
