@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -176,3 +179,14 @@ def test_tokens_cover_the_text_and_know_each_dialect() -> None:
     nested = "SELECT 1 /* a /* b */ ; */"
     assert trimmed(POSTGRES, nested) == "SELECT 1"
     assert trimmed(SQLITE, nested) == "SELECT 1 /* a /* b */ ; */"  # SQLite's comment ends at the first */
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not os.environ.get("DSABENCH_DATA"), reason="DSABENCH_DATA is not set")
+def test_no_real_gold_query_is_refused() -> None:
+    root = Path(os.environ["DSABENCH_DATA"])
+    spider = [item["query"] for item in json.loads((root / "spider" / "dev.json").read_text("utf-8"))]
+    bird = [item["SQL"] for item in json.loads((root / "bird" / "dev" / "dev.json").read_text("utf-8"))]
+    assert len(spider) > 1000
+    assert len(bird) > 1000
+    assert [sql for sql in spider + bird if not check_sql(SQLITE, sql).allowed] == []

@@ -2,7 +2,8 @@
 
 Belongs here: `SqlRunner` and the `Execution` it returns. Does not belong here: comparing, verdicts, what a statement is
 for. A failure that the statement caused is a stored result like any other; a fault of the infrastructure is raised and
-leaves the item not done.
+leaves the item not done. A timeout is stored too, also one that a busy machine caused: run again under another
+`Limits.version` to measure anew.
 """
 
 from __future__ import annotations

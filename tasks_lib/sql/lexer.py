@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from tasks_lib.protocol.vocabulary import Engine
 
@@ -122,6 +123,7 @@ def _block_comment(sql: str, start: int, *, nested: bool) -> Token:
     return Token(TokenKind.COMMENT, start, len(sql), closed=False)
 
 
+@lru_cache(maxsize=16_384)
 def trimmed(engine: Engine, sql: str) -> str:
     """Return `sql` without the blanks, comments and semicolons at its end; every other byte stays as written.
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
+from functools import lru_cache
 from uuid import UUID
 
 from tasks_lib.protocol.records import BindingValue
@@ -26,6 +27,7 @@ class BoundStatement:
     bindings: tuple[tuple[str, BindingValue], ...]
 
 
+@lru_cache(maxsize=16_384)
 def placeholders_in(engine: Engine, sql: str) -> tuple[str, ...]:
     """Return the names of the bindings in `sql`, without the colon, each once, in order of first use.
 

@@ -30,6 +30,7 @@ import psycopg
 from psycopg import conninfo, sql
 
 from tasks_lib.sql.faults import DatabaseDamaged, DatabaseMissing, ServerUnavailable
+from tasks_lib.store.keys import sha256_file
 
 READER = "dsabench_reader"
 """Login role of every query: SELECT grants, nothing else."""
@@ -71,6 +72,7 @@ class PostgresServer:
         self._psql = psql
         self._embedded = embedded
         self._owner_pid = 0
+        self._password = ""
         self._dsns: dict[str, str] = {}
 
     @classmethod
@@ -152,15 +154,20 @@ class PostgresServer:
                 # Held by the session: whoever comes second waits, and then finds the database.
                 admin.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (name,))
                 found = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
+                self._password = self._reader_password(admin)
                 self._ensure_reader(admin)
                 if found is None:
-                    self._load(admin, dump, name)
+                    self._load(admin, dump, digest, name)
             self._dsns[digest] = self._reader_dsn(name)
         return self._dsns[digest]
 
-    def _load(self, admin: psycopg.Connection, dump: Path, name: str) -> None:
+    def _load(self, admin: psycopg.Connection, dump: Path, digest: str, name: str) -> None:
         if not dump.is_file():
             raise DatabaseMissing(f"db_missing: no SQL dump at {dump}; put it there and resume.")
+        if (found := sha256_file(dump)) != digest:
+            raise DatabaseDamaged(
+                f"db_damaged: the dump {dump} has sha256 {found}, expected {digest}; restore it, or build the release anew."
+            )
         working = sql.Identifier(f"{name}_load")
         admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(working))
         # Text sorts by code point everywhere; where the server knows it, lower() and upper() fold all letters.
@@ -222,14 +229,12 @@ class PostgresServer:
         # Roles belong to the whole server: two loaders must not write one at the same time.
         with admin.transaction():
             admin.execute("SELECT pg_advisory_xact_lock(hashtextextended('dsabench roles', 0))")
+            reader, password = sql.Identifier(READER), sql.Literal(self._password)
             if admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (READER,)).fetchone():
+                admin.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(reader, password))
                 return
-            reader = sql.Identifier(READER)
-            admin.execute(
-                sql.SQL(
-                    "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD {}"
-                ).format(reader, sql.Literal(self._reader_password()))
-            )
+            rights = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+            admin.execute(sql.SQL("CREATE ROLE {} " + rights + " PASSWORD {}").format(reader, password))
             settings = dict(_READER_SETTINGS)
             if admin.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (True,):
                 settings["temp_file_limit"] = "2GB"  # only a superuser may give it
@@ -248,15 +253,17 @@ class PostgresServer:
                 if not admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (owner,)).fetchone():
                     admin.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(owner)))
 
-    def _reader_password(self) -> str:
-        """The same for everybody who knows the administrator's URL, and stored nowhere."""
-        return hmac.new(self._admin.encode(), READER.encode(), hashlib.sha256).hexdigest()
+    def _reader_password(self, admin: psycopg.Connection) -> str:
+        """The same for everybody who knows the administrator's password, however the URL is written; stored nowhere."""
+        (identity,) = admin.execute("SELECT system_identifier::text FROM pg_control_system()").fetchone() or ("",)
+        secret = str(conninfo.conninfo_to_dict(self._admin).get("password") or "")
+        return hmac.new(secret.encode(), f"{READER} {identity}".encode(), hashlib.sha256).hexdigest()
 
     def _dsn(self, database: str) -> str:
         return conninfo.make_conninfo(self._admin, dbname=database)
 
     def _reader_dsn(self, database: str) -> str:
-        return conninfo.make_conninfo(self._admin, dbname=database, user=READER, password=self._reader_password())
+        return conninfo.make_conninfo(self._admin, dbname=database, user=READER, password=self._password)
 
     def _connect(self, database: str) -> psycopg.Connection:
         try:

@@ -53,6 +53,8 @@ def _run(request: dict[str, Any], limits: Limits) -> Outcome:
 
 def _limit_process(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not os.path.exists("/proc/self/statm"):
+        return  # macOS has no limit on address space; SQLite's own heap limit holds there too
     with open("/proc/self/statm") as stream:
         mapped = int(stream.read().split()[0]) * resource.getpagesize()
     # On top of what the statement may take: the result twice (rows and bytes), and libraries loaded later.
