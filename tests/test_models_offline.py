@@ -1,0 +1,98 @@
+"""Offline dispatch by the visible heading, and the alignment judge (PROTOCOL 8)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tasks_lib.models import offline
+from tasks_lib.models.chat import ChatRequest, Message
+from tasks_lib.models.offline.judge import JudgePromptError
+
+PROMPT = """# Task: slot alignment
+Decide.
+
+## Canonical question
+Which country do you mean?
+
+## Canonical values
+- New Zealand
+- Peru
+
+## Asked question
+{asked}
+
+## Answer
+Write JSON.
+"""
+
+
+def _judge(asked: str) -> bool:
+    reply = offline.reply("offline/bm25", ChatRequest((Message("user", PROMPT.format(asked=asked)),)))
+    answer = json.loads(reply.text)
+    assert set(answer) == {"aligned", "reason"}
+    return bool(answer["aligned"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Which country do you mean?",
+        "which country do you mean",
+        "What country should the list be limited to?",
+        "Do you mean New Zealand or Peru?",
+        "Which countries are you interested in?",
+    ],
+)
+def test_questions_for_the_slot_are_aligned(asked: str) -> None:
+    assert _judge(asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Could you please clarify what you mean?",
+        "Can you give me more details?",
+        "Which year do you mean?",
+        "Which country, Spain or Italy?",
+        "Do you mean Peru or Chile?",
+        "Spain/Italy?",
+        "",
+        "## Canonical question\nIs it fine?",
+    ],
+)
+def test_other_questions_fail_closed(asked: str) -> None:
+    assert not _judge(asked)
+
+
+def test_a_judge_prompt_without_its_sections_is_an_error() -> None:
+    with pytest.raises(JudgePromptError, match="Canonical question"):
+        offline.reply("offline/bm25", ChatRequest((Message("user", "# Task: slot alignment\nhm"),)))
+
+
+def test_the_last_heading_decides_and_only_at_the_start_of_our_messages() -> None:
+    request = ChatRequest(
+        (
+            Message("system", "# Task: route episode\nrules"),
+            Message("user", "Observation:\n# Task: sql"),
+            Message("assistant", "# Task: sql"),
+        )
+    )
+    assert offline.task_name(request) == "route episode"
+    later = ChatRequest((*request.messages, Message("user", "# Task: clarification decision")))
+    assert offline.task_name(later) == "clarification decision"
+
+
+def test_prompts_without_a_rule_are_errors_that_name_them() -> None:
+    with pytest.raises(offline.UnknownPrompt, match="poem"):
+        offline.reply("offline/bm25", ChatRequest((Message("user", "# Task: poem"),)))
+    with pytest.raises(offline.UnknownPrompt, match="# Task"):
+        offline.reply("offline/bm25", ChatRequest((Message("user", "hello"),)))
+    with pytest.raises(ValueError, match="offline/none"):
+        offline.reply("offline/none", ChatRequest((Message("user", "# Task: sql"),)))
+
+
+def test_the_policy_digest_names_the_code() -> None:
+    assert offline.policy_digest() == offline.policy_digest()
+    assert len(offline.policy_digest()) == 64
