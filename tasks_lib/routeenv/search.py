@@ -28,16 +28,32 @@ POOL = 50
 SHORTLIST = 10
 
 LEXICAL: Mapping[str, float] = {
-    "database": 1.0,
-    "table": 1.0,
-    "column": 1.0,
-    "grams": 1.0,
-    "table_grams": 1.0,
-    "values": 1.0,
+    "database": 0.17,
+    "table": 0.15,
+    "column": 0.13,
+    "grams": 0.23,
+    "table_grams": 0.26,
+    "values": 0.06,
 }
-RERANK: Mapping[str, float] = {**LEXICAL, "card": 1.0, "summary": 0.5}
-WEAK = 0.35
-RESCUE = 1.0
+RERANK: Mapping[str, float] = {
+    "database": 0.13,
+    "table": 0.10,
+    "column": 0.09,
+    "grams": 0.11,
+    "table_grams": 0.16,
+    "values": 0.05,
+    "card": 0.25,
+    "summary": 0.11,
+}
+"""Weights of the evidence in the candidate stage and in the reranker, each adding up to 1.
+
+Fitted once (listwise logistic loss, non-negative, rounded to two decimals) on 2,400 source questions of the train split of
+Spider and BIRD searched inside their own corpus, and fixed since: no formal task and no dev question had a part in them.
+"""
+WEAK = 0.6
+"""Lexical evidence is weak when no database in scope holds this share of the query's IDF weight (half of the train questions)."""
+RESCUE = 0.5
+"""Weight of the nearest MiniLM card in the candidate stage when lexical evidence is weak (0.98 to 0.99 Recall@20 on train)."""
 
 Stage = Literal["candidate", "reranked"]
 Evidence = dict[str, Floats]
