@@ -169,7 +169,7 @@ def build(
             raise BadUsage(f"--salt-file {salt_file} is not a file, expected one with at least 16 random bytes.")
         from flows.benchmark import benchmark
 
-        return _flow(lambda: benchmark(*given, profile, seed, str(out), str(salt_file or "")))
+        return _flow(lambda: benchmark(given[0], given[1], given[2], profile, seed, str(out), str(salt_file or "")))
 
     report = _guarded(json_, work)
     text = f"release {report['release']}: {report['tasks']} tasks {report['by_behavior']}"

@@ -44,6 +44,7 @@ def prepare(served: bool = False) -> None:
         defaults["PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED"] = "false"
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+    Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -114,7 +114,7 @@ async def build(
         "private/rejected.parquet": (REJECTED, [row for found in yields.values() for row in found.rejected]),
     }
     for name, rows in routedb.build(databases, identities).items():
-        tables[f"public/catalog/{name.removeprefix('cat_')}.parquet"] = (TABLES[name], rows)
+        tables[f"public/catalog/{name}.parquet"] = (TABLES[name], rows)
     contracts = [contract for found in yields.values() for contract in found.contracts]
     manifest: dict[str, Any] = {
         "version": VERSION,

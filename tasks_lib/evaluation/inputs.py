@@ -38,7 +38,7 @@ class Inputs:
     @cached_property
     def descriptions(self) -> dict[str, str]:
         """Public summary of every database, by public id."""
-        frame = read_file(CAT_DATABASES, self.release.public / "catalog" / "databases.parquet")
+        frame = read_file(CAT_DATABASES, self.release.public / "catalog" / "cat_databases.parquet")
         return dict(frame.select("database_id", "summary").iter_rows())
 
     @cached_property
@@ -85,8 +85,8 @@ class Inputs:
         """The leak scanner of this release."""
         rows = list(self.release.databases.iter_rows(named=True))
         catalog = self.release.public / "catalog"
-        shown = read_file(CAT_TABLES, catalog / "tables.parquet")["name"].to_list()
-        shown += read_file(CAT_COLUMNS, catalog / "columns.parquet")["name"].to_list()
+        shown = read_file(CAT_TABLES, catalog / "cat_tables.parquet")["name"].to_list()
+        shown += read_file(CAT_COLUMNS, catalog / "cat_columns.parquet")["name"].to_list()
         gold = {
             u.unit_id: (u.sql, f"{u.corpus}:{u.database}") for u in self.release.units.values()
         }
