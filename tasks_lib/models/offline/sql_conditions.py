@@ -61,12 +61,16 @@ class Conditions(Links):
                 self.filter(place, column, operator, number, "number")
                 self.used.add(skip)
             return skip + 1
-        if self.words[place].kind == "number":
+        number = self.number(place)
+        spelled = number is not None and self.words[place].kind == "word" and number != "1"
+        if spelled and not self.mention_at(place + 1, 0, lambda m: self.measure(m) is not None):
+            return place + 1
+        if number is not None and (spelled or self.words[place].kind == "number"):
             trail = tuple(self.lows[place + 1 : place + 3])
             operator = _AFTER_NUMBER.get(trail, "=")
             column = self._column_for_number(place, place + 1, "")
             if column:
-                self.filter(place, column, operator, self.words[place].text, "number")
+                self.filter(place, column, operator, number, "number")
             return place + 1
         return place + 1
 
@@ -81,6 +85,8 @@ class Conditions(Links):
         if cue in HINTS and (hint := self.hinted(HINTS[cue], numeric=True)):
             left = self.left(start, 2)
             named = self.pick(left, True, numeric) if left and left.columns[0][1] >= 0.9 else None
+            if left and any(column == hint[0] for column, _score in left.columns):
+                self.take(left)
             return named or hint[0]
         year = self.words[end - 1].text if end - 1 < len(self.words) else ""
         right = self.mention_at(end, 1, lambda m: bool(m.columns))
@@ -213,12 +219,15 @@ class Conditions(Links):
                 continue
             if mention is not None and (column := self.pick(mention, fits=texty)) is not None:
                 return column
-        if before in PLACE_HINTS and (hint := self.hinted(PLACE_HINTS[before])):
-            return hint[0]
         near = [m for m in self.mentions if m.tables and (m.start == place + 1 or place - 3 <= m.end - 1 < place)][::-1]
+        hint = self.hinted(PLACE_HINTS[before]) if before in PLACE_HINTS else None
+        if hint and not calling:
+            return hint[0]
         for mention in near:
             if (column := self.name_column(mention.tables[0])) is not None:
                 return column
+        if hint:
+            return hint[0]
         for table in self.tables_by_weight()[:2]:
             if (column := self.name_column(table.name)) is not None:
                 return column

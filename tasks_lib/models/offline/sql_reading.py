@@ -135,7 +135,7 @@ class _Reader(Shape, Conditions):
                 follower = target and target.tables and self.mention_at(target.end, 0, lambda m: bool(m.columns))
                 target = follower or target
                 column = self.pick(target, numeric=True) if target else None
-                self.used.update(range(place, start))
+                self.used.add(place)
                 if self.number_of(start):
                     self.used.update(range(start, self.number_of(start)))
                 if (
