@@ -66,11 +66,17 @@ def conform(table: Table, data: pl.DataFrame | pa.Table | Sequence[Mapping[str, 
         arrow = data
     else:
         wanted = set(schema.names)
+        lists = [f.name for f in schema if pa.types.is_list(f.type)]
         for i, row in enumerate(data):
             if set(row) != wanted:
                 odd = sorted(set(row) ^ wanted)
                 raise ArtifactRefused(
                     f"{table.stage} row {i}: expected columns {schema.names}, found a difference in {odd}."
+                )
+            texts = [name for name in lists if isinstance(row[name], str)]
+            if texts:  # Arrow would store the letters
+                raise ArtifactRefused(
+                    f"{table.stage} row {i}: values of {texts} do not fit: expected lists, found text."
                 )
         try:
             arrow = pa.Table.from_pylist([dict(r) for r in data], schema=schema)
@@ -81,14 +87,16 @@ def conform(table: Table, data: pl.DataFrame | pa.Table | Sequence[Mapping[str, 
     if set(arrow.column_names) != set(schema.names):
         odd = sorted(set(arrow.column_names) ^ set(schema.names))
         raise ArtifactRefused(f"{table.stage}: expected columns {schema.names}, found a difference in {odd}.")
+    for name in schema.names:  # before the cast, whose own error would not say how many
+        nulls = arrow.column(name).null_count
+        if nulls and name not in table.nullable:
+            raise ArtifactRefused(f"{table.stage}: column {name} has {nulls} nulls, expected none.")
     try:
         arrow = arrow.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, ValueError, pa.ArrowNotImplementedError) as error:
         raise ArtifactRefused(f"{table.stage}: column types do not fit the schema ({error}).") from error
     for name in schema.names:
         column = arrow.column(name)
-        if column.null_count and name not in table.nullable:
-            raise ArtifactRefused(f"{table.stage}: column {name} has {column.null_count} nulls, expected none.")
         if pa.types.is_floating(column.type) and len(column) and pa.compute.any(pa.compute.is_nan(column)).as_py():
             raise ArtifactRefused(
                 f"{table.stage}: column {name} holds NaN, expected a number decided by rule (0/0 is stored as 0)."
@@ -110,7 +118,7 @@ class ArtifactStore:
         self.fs, root = fsspec.core.url_to_fs(raw)
         self.local = "file" in (self.fs.protocol if isinstance(self.fs.protocol, tuple) else (self.fs.protocol,))
         self.root = str(Path(root).resolve()) if self.local else root
-        self._seen: dict[str, tuple[Any, bool]] = {}
+        self._seen: dict[str, tuple[Any, str]] = {}
 
     def path(self, table: Table, key: str) -> str:
         """Path of the Parquet file of an artifact (whether or not it exists)."""
@@ -144,17 +152,19 @@ class ArtifactStore:
         try:
             stat = self._stat(path)
             known = self._seen.get(path)
-            if known is not None and known[0] == stat:
-                return known[1]
-            with self.fs.open(path, "rb") as stream:
-                found = hashlib.file_digest(stream, "sha256").hexdigest()
+            if known is None or known[0] != stat:
+                with self.fs.open(path, "rb") as stream:
+                    known = (stat, hashlib.file_digest(stream, "sha256").hexdigest())
+                self._seen[path] = known
         except OSError as error:
             log.warning("artifact %s %s cannot be read (%s); it will be recomputed", table.stage, key, error)
             return False
-        good = found == record.sha256 and record.stage == table.stage and record.schema == _schema_digest(table.schema)
+        # only the file's digest is remembered: the record and the asked table may differ from the last time
+        good = (
+            known[1] == record.sha256 and record.stage == table.stage and record.schema == _schema_digest(table.schema)
+        )
         if not good:
             log.warning("artifact %s %s does not match its record; it will be recomputed", table.stage, key)
-        self._seen[path] = (stat, good)
         return good
 
     def _put(self, path: str, data: bytes) -> None:

@@ -87,7 +87,8 @@ def _cosine(query: Features, texts: Sequence[Features]) -> Numbers:
     weights = query.logs * (np.log((1 + len(texts)) / (1 + frequency)) + 1)
     scale = np.array([text.norm for text in texts]) * float(np.sqrt((weights**2).sum()))
     dots = (table * weights).sum(axis=1)
-    return np.divide(dots, scale, out=np.zeros_like(dots), where=scale > 0)
+    scores: Numbers = np.divide(dots, scale, out=np.zeros_like(dots), where=scale > 0)
+    return scores
 
 
 def tfidf(query: str, texts: Sequence[str]) -> list[float]:
