@@ -25,7 +25,9 @@ def test_clauses(request_text: str, needs: list[str]) -> None:
 def test_relative_and_forward_cues() -> None:
     relative = needs_of("How many nights did hikers stay in the hut whose altitude is that of the hottest kiln?")
     assert [need.cue for need in relative] == ["", "relative"]
-    forward = needs_of("Find the home town of the lecturer with the biggest show, then count the ferries from that town.")
+    forward = needs_of(
+        "Find the home town of the lecturer with the biggest show, then count the ferries from that town."
+    )
     assert [need.cue for need in forward] == ["", "forward"]
 
 

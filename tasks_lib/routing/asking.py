@@ -58,7 +58,7 @@ def recalled(task: PublicTask, outcome: RouteOutcome, catalog: Catalog) -> list[
     shown = []
     for database in databases:
         arguments = {"database_id": database}
-        shown.append(observation_block("inspect_database", arguments, env.call("inspect_database", arguments), env.evidence))
+        shown.append(observation_block("inspect_database", arguments, env.call("inspect_database", arguments)))
     return shown
 
 

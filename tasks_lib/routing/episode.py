@@ -17,6 +17,7 @@ from tasks_lib.models.replies import BadJson, Malformed, parse_blocks, parse_too
 from tasks_lib.models.templates import Prompt
 from tasks_lib.protocol.records import CallContext, RoutePlan
 from tasks_lib.protocol.vocabulary import CallOutcome
+from tasks_lib.routeenv.actions import ArgumentError, read_arguments
 from tasks_lib.routeenv.environment import RouteEnv
 from tasks_lib.routing.fixed import MAX_STEPS
 from tasks_lib.routing.outcome import RouteOutcome
@@ -95,6 +96,10 @@ def read_native(reply: ChatReply, names: frozenset[str]) -> Step | Malformed:
 def _named(name: str, arguments: Mapping[str, Any], names: frozenset[str]) -> Step | Malformed:
     if name not in names:
         return Malformed("unknown_action", f"There is no such action; the actions are {', '.join(sorted(names))}.")
+    try:
+        read_arguments(name, arguments)
+    except ArgumentError as error:
+        return Malformed("arguments", str(error))
     return Step("action", name, arguments)
 
 
@@ -103,7 +108,6 @@ async def run_episode(
     env: RouteEnv,
     model: ChatModel,
     context: CallContext,
-    call: Callable[[str, Mapping[str, Any]], Any] | None = None,
 ) -> RouteOutcome:
     """Turns until a route is accepted or none is left. Raises ProviderUnavailable; every other ending is an outcome.
 
@@ -111,7 +115,6 @@ async def run_episode(
     """
     native = model.spec.protocol == "native"
     names = frozenset(tool["function"]["name"] for tool in script.tools) - {SUBMIT}
-    run = call or env.call
     messages = [Message("system", script.system.text), Message("user", script.request.text)]
     calls: list[str] = []
     malformed, failure, reason = 0, "", NO_ROUTE
@@ -134,8 +137,7 @@ async def run_episode(
             answer = NOT_AVAILABLE
         elif step.kind == "action":
             assert step.arguments is not None
-            observation = run(step.name, step.arguments)
-            answer = observation_block(step.name, step.arguments, observation, env.evidence)
+            answer = observation_block(step.name, step.arguments, env.call(step.name, step.arguments))
         else:
             assert step.arguments is not None
             plan = script.judge(step.arguments)

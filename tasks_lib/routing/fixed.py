@@ -53,7 +53,7 @@ def observe(router: Router, task: PublicTask, env: RouteEnv, clarification: Clar
 
     def step(action: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         observation = env.call(action, arguments)
-        shown.append(observation_block(action, arguments, observation, env.evidence))
+        shown.append(observation_block(action, arguments, observation))
         return tuple(observation.database_ids)
 
     if router is Router.CONSTRAINED:
@@ -84,7 +84,7 @@ async def fixed_route(
         clarification=clarification,
         candidates=task.allowlist,
         observations=shown,
-        evidence=evidence_by_database(list(env.evidence), env.evidence),
+        evidence=evidence_by_database(env.evidence),
         topologies=topologies.text,
         shape=PLAN_SHAPE,
     )

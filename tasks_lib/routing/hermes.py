@@ -12,7 +12,7 @@ from typing import Any
 
 from tasks_lib.models.chat import ChatModel
 from tasks_lib.protocol.records import CallContext, PublicTask, RoutePlan
-from tasks_lib.routeenv.environment import HERMES_TOOLS, Observation, RouteEnv
+from tasks_lib.routeenv.environment import HERMES_TOOLS, RouteEnv
 from tasks_lib.routeenv.search import Catalog
 from tasks_lib.routing.episode import SUBMIT, Script, run_episode
 from tasks_lib.routing.fixed import MAX_STEPS
@@ -54,30 +54,24 @@ SUBMIT_TOOL: Mapping[str, Any] = {
 class Ground:
     """Tables, columns and capabilities observed in one episode, and whose they are."""
 
-    def __init__(self, catalog: Catalog, env: RouteEnv) -> None:
-        self.catalog = catalog
+    def __init__(self, env: RouteEnv) -> None:
         self.env = env
-        self.seen: set[str] = set()
 
-    def call(self, action: str, arguments: Mapping[str, Any]) -> Observation:
-        """Run an action of the environment and note which objects its text shows."""
-        observation = self.env.call(action, arguments)
-        self.seen.update(_OBJECT.findall(observation.text))
-        return observation
-
-    def owner(self, object_id: str) -> str:
-        """Database of an observed object, or "" for anything else."""
-        if object_id not in self.seen:
-            return ""
-        for rows in (self.catalog.tables, self.catalog.columns, self.catalog.capabilities):
-            if object_id in rows:
-                return str(rows[object_id]["database_id"])
-        return ""
+    def owners(self) -> dict[str, str]:
+        """Database of every object that an observation of this episode shows."""
+        seen = {item for step in self.env.transcript for item in _OBJECT.findall(step.observation.text)}
+        catalog = self.env.catalog
+        return {
+            item: str(rows[item]["database_id"])
+            for rows in (catalog.tables, catalog.columns, catalog.capabilities)
+            for item in seen & rows.keys()
+        }
 
     def count(self, grounding: object) -> Mapping[str, int] | Invalid:
         """Observed objects named for each database, or what is wrong with the grounding's shape."""
         if not isinstance(grounding, list):
             return Invalid("grounding is no list; give one entry for each selected database.")
+        owners = self.owners()
         counts: dict[str, int] = {}
         for i, entry in enumerate(grounding):
             if (
@@ -89,7 +83,7 @@ class Ground:
             ):
                 return Invalid(f"grounding[{i}] has another shape than a database_id and a list of object_ids.")
             for j, item in enumerate(entry["object_ids"]):
-                if self.owner(item) != entry["database_id"]:
+                if owners.get(item) != entry["database_id"]:
                     return Invalid(f"grounding[{i}].object_ids[{j}] was not observed as part of that database.")
             counts[entry["database_id"]] = counts.get(entry["database_id"], 0) + len(entry["object_ids"])
         return counts
@@ -104,8 +98,8 @@ async def hermes_route(
 ) -> RouteOutcome:
     """One Hermes episode. Raises ProviderUnavailable."""
     env = RouteEnv(catalog, task, MAX_STEPS)
-    ground = Ground(catalog, env)
-    tools = (*(tool for tool in HERMES_TOOLS if tool["function"]["name"] != SUBMIT), SUBMIT_TOOL)
+    ground = Ground(env)
+    tools = (*HERMES_TOOLS, SUBMIT_TOOL)
     topologies = prompt("topologies@1")
     system = prompt(
         "route_skills_episode@1",
@@ -114,9 +108,7 @@ async def hermes_route(
         actions=[tool_line(tool) for tool in tools],
         topologies=topologies.text,
     )
-    request = prompt(
-        "route_request@1", request=task.request, clarification=clarification, candidates=task.allowlist
-    )
+    request = prompt("route_request@1", request=task.request, clarification=clarification, candidates=task.allowlist)
 
     def judge(submission: Mapping[str, Any]) -> RoutePlan | Invalid:
         counts = ground.count(submission.get("grounding"))
@@ -132,4 +124,4 @@ async def hermes_route(
         tools=tools,
         judge=judge,
     )
-    return await run_episode(script, env, model, context, ground.call)
+    return await run_episode(script, env, model, context)

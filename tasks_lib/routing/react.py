@@ -43,9 +43,7 @@ async def react_route(
         topologies=topologies.text,
         shape=PLAN_SHAPE,
     )
-    request = prompt(
-        "route_request@1", request=task.request, clarification=clarification, candidates=task.allowlist
-    )
+    request = prompt("route_request@1", request=task.request, clarification=clarification, candidates=task.allowlist)
 
     def judge(submission: Mapping[str, Any]) -> RoutePlan | Invalid:
         return validate(submission, task.allowlist, env.evidence)

@@ -6,7 +6,7 @@ Everything shown comes from a public task and from observations of RouteEnv, so 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tasks_lib.models.templates import Prompt, render
@@ -34,27 +34,18 @@ def query_text(task: PublicTask, clarification: Clarification | None) -> str:
     return f"{task.request}\n{clarification.question}\n{clarification.answer}"
 
 
-def evidence_by_database(ids: Sequence[str], evidence: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    """(database, its evidence ids), both in order of appearance."""
+def evidence_by_database(evidence: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """(database, its observed evidence ids), both in order of appearance."""
     found: dict[str, list[str]] = {}
-    for item in ids:
-        found.setdefault(evidence[item], []).append(item)
+    for item, database in evidence.items():
+        found.setdefault(database, []).append(item)
     return list(found.items())
 
 
-def observation_block(
-    action: str, arguments: Mapping[str, Any], observation: Observation, evidence: Mapping[str, str]
-) -> str:
-    """One observation as a marked section: what was done, what the environment said, which evidence it gave."""
-    lines = [f"<observation action={json.dumps(action)} arguments='{compact(dict(arguments))}'>"]
-    if observation.error:
-        lines.append(f"error: {observation.error}")
-    if observation.text:
-        lines.append(observation.text)
-    for database, ids in evidence_by_database(observation.evidence_ids, evidence):
-        lines.append(f"evidence of {database}: {' '.join(ids)}")
-    lines.append("</observation>")
-    return "\n".join(lines)
+def observation_block(action: str, arguments: Mapping[str, Any], observation: Observation) -> str:
+    """One observation as a marked section: what was done and what the environment said. Rows carry their own evidence ids."""
+    said = f"error: {observation.error}" if observation.error else observation.text
+    return f"<observation action={json.dumps(action)} arguments='{compact(dict(arguments))}'>\n{said}\n</observation>"
 
 
 def tool_line(tool: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tasks_lib.models.chat import ChatReply, ChatRequest, ToolCall
 from tasks_lib.models.offline.retrieval import scorer
-from tasks_lib.models.offline.routing_needs import Need, content_words, needs_of, sounds_like_a_goal
+from tasks_lib.models.offline.routing_needs import Need, needs_of, sounds_like_a_goal
 from tasks_lib.models.offline.routing_view import View, read_view
 from tasks_lib.protocol.vocabulary import Behavior, CallOutcome
 
@@ -34,7 +34,12 @@ NEED_WEIGHT = 0.6
 FLOOR = 0.35
 """A need whose best score is below this share of the best need's score names no database of its own."""
 
+SEARCH_WEIGHT = 0.4
+"""Share of the environment's own search score, where the same words were searched for."""
+
 GOAL_COUNT = 4
+"""Selected databases from which a request without dependencies counts as exploratory."""
+
 SHORT = 25
 """Words up to which a request may be ambiguous for lack of words."""
 
@@ -68,8 +73,18 @@ class Choice:
 
 
 def _scores(policy: str, query: str, databases: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
-    """Score of each database for a query, never negative."""
+    """Score of each database's text for a query, never negative."""
     return {d: max(0.0, float(s)) for d, s in zip(databases, scorer(policy)(query, texts), strict=True)}
+
+
+def _supported(view: View, query: str, scores: Mapping[str, float]) -> dict[str, float]:
+    """Relative scores, mixed with the search's own where the query was searched for (what it did not find counts 0)."""
+    own = _relative(scores)
+    if query not in view.searched:
+        return own
+    found = {d: s - 1 if s > 1 else 0.0 for d, s in view.searched[query].items()}
+    theirs = _relative({d: found.get(d, 0.0) for d in scores})
+    return {d: (1 - SEARCH_WEIGHT) * own[d] + SEARCH_WEIGHT * theirs[d] for d in scores}
 
 
 def _ranked(scores: Mapping[str, float]) -> list[str]:
@@ -94,7 +109,7 @@ def choose(policy: str, view: View) -> Choice | None:
         return None
     texts = [view.profiles[d].text for d in databases]
     margins = MARGINS[policy]
-    whole = _scores(policy, view.text, databases, texts)
+    whole = _supported(view, view.text, _scores(policy, view.text, databases, texts))
     ranked = _ranked(whole)
     total = sum(whole[d] for d in ranked[:2])
     confidence = round(whole[ranked[0]] / total, 2) if total > 0 else 0.0
@@ -107,7 +122,7 @@ def choose(policy: str, view: View) -> Choice | None:
         ambiguous = _tied(whole, margins) and len(view.request.split()) <= SHORT
         topology = Behavior.INTERACTIVE if ambiguous else Behavior.SINGLE
         return Choice({ranked[0]: ()}, topology, (), confidence)
-    owner = _owners(policy, needs, whole, databases, texts, margins)
+    owner = _owners(policy, view, needs, whole, databases, texts, margins)
     served: dict[str, tuple[Need, ...]] = {}
     for need, database in zip(needs, owner, strict=True):
         served[database] = (*served.get(database, ()), need)
@@ -126,6 +141,7 @@ def choose(policy: str, view: View) -> Choice | None:
 
 def _owners(
     policy: str,
+    view: View,
     needs: Sequence[Need],
     whole: Mapping[str, float],
     databases: Sequence[str],
@@ -137,8 +153,8 @@ def _owners(
     raw = [_scores(policy, need.text, databases, texts) for need in needs]
     strongest = max(max(r.values()) for r in raw)
     blended = []
-    for scores in raw:
-        own = _relative(scores)
+    for need, scores in zip(needs, raw, strict=True):
+        own = _relative(_supported(view, need.text, scores))
         blended.append(_relative({d: NEED_WEIGHT * own[d] + (1 - NEED_WEIGHT) * context[d] for d in databases}))
     ranked = [_ranked(b) for b in blended]
     gaps = [1 - blended[i][r[1]] for i, r in enumerate(ranked)]
@@ -190,7 +206,7 @@ def _wire(view: View, choice: Choice) -> dict[str, Any]:
                 for a, b in choice.edges
             ],
         },
-        "evidence_ids": [e for d in choice.served if d in view.profiles for e in view.profiles[d].evidence[:2]],
+        "evidence_ids": [e for d in choice.served if d in view.profiles for e in list(view.profiles[d].evidence)[:2]],
         "confidence": choice.confidence,
     }
 
@@ -201,22 +217,19 @@ def _next_action(policy: str, view: View, skills: bool) -> tuple[str, dict[str, 
     Search for the whole request, then once a need; inspect the leaders: two for the whole request, one a need.
     """
     search, inspect = ("route_search", "load_database_skill") if skills else ("search_catalog", "inspect_database")
-    searched = {str(arguments.get("query")) for action, arguments in view.done if action == search}
     needs = [need.text for need in needs_of(view.request)] if not view.answer else []
     queries = list(dict.fromkeys([view.text, *needs[:MAX_NEEDS]]))
     for query in queries:
-        if query not in searched:
+        if query not in view.searched:
             return search, {"query": query}
-    looked = {str(arguments.get("database_id")) for action, arguments in view.done if action == inspect}
     databases = list(view.profiles)
-    if not databases or len(looked) >= LEADERS:
+    if not databases:
         return None
-    mentioned = ["\n".join(view.profiles[d].mentioned) for d in databases]
-    rankings = [_ranked(_scores(policy, query, databases, mentioned)) for query in queries]
+    summaries = [view.profiles[d].summary for d in databases]
+    rankings = [_ranked(_supported(view, q, _scores(policy, q, databases, summaries))) for q in queries]
     leaders = dict.fromkeys([*rankings[0][:2], *(r[0] for r in rankings[1:]), *rankings[0][2:]])
-    wanted = min(LEADERS, max(2, len(queries)))
-    for database in list(leaders)[:wanted]:
-        if database not in looked:
+    for database in list(leaders)[: min(LEADERS, max(3, len(queries)))]:
+        if database not in view.looked:
             return inspect, {"database_id": database}
     return None
 
@@ -229,33 +242,23 @@ def _submission(policy: str, view: View, skills: bool) -> dict[str, Any]:
         plan["execution_plan"]["edges"] = []
     if skills:
         plan["grounding"] = [
-            {"database_id": d, "object_ids": view.profiles[d].objects[:2]} for d in choice.served if d in view.profiles
+            {"database_id": d, "object_ids": list(view.profiles[d].objects)[:2]}
+            for d in choice.served
+            if d in view.profiles
         ]
     return plan
 
 
 def _ask(policy: str, view: View) -> dict[str, Any]:
-    """Ask when the two leaders cannot be told apart: the question offers what sets each of them apart."""
+    """Ask when the two leaders cannot be told apart: the question offers the two by their public titles."""
     databases = list(view.profiles)
     whole = _scores(policy, view.request, databases, [view.profiles[d].text for d in databases]) if databases else {}
     if not _tied(whole, MARGINS[policy]):
         return {"ask": False, "question": ""}
-    first, second = _ranked(whole)[:2]
-    one, other = _label(view, first, second), _label(view, second, first)
-    if not one or not other:
+    one, other = (view.profiles[d].title for d in _ranked(whole)[:2])
+    if one == other:
         return {"ask": False, "question": ""}
     return {"ask": True, "question": f"Which records should this be about: {one} or {other}?"}
-
-
-def _label(view: View, database: str, rival: str) -> str:
-    """Up to four words of a database's first line that its rival's text does not hold."""
-    known = set(content_words(view.profiles[rival].text))
-    words: dict[str, None] = {}
-    for word in view.profiles[database].text.split("\n")[0].split():
-        clean = word.strip(".,;:()'\"")
-        if content_words(clean) and not set(content_words(clean)) & known:
-            words[clean] = None
-    return " ".join(list(words)[:4])
 
 
 def _answer(text: str, call: ToolCall | None = None) -> ChatReply:

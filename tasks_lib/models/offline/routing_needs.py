@@ -6,6 +6,7 @@ common sense and tuned on nothing.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -64,7 +65,7 @@ def _pieces(sentence: str) -> list[str]:
     cut: list[str] = []
     for part in _JOINT.split(sentence):
         starts = [0, *(m.start() for m in _RELATIVE.finditer(part)), len(part)]
-        cut += [part[a:b].strip() for a, b in zip(starts, starts[1:], strict=False) if part[a:b].strip()]
+        cut += [part[a:b].strip() for a, b in itertools.pairwise(starts) if part[a:b].strip()]
     return cut
 
 
