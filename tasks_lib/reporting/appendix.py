@@ -1,0 +1,308 @@
+"""The tables around the results: run facts, tasks, verdicts, failure stages, retrieval audit, verification, every cell, glossary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from tasks_lib.protocol.vocabulary import Behavior, FailureStage, Interaction, VerdictKind
+from tasks_lib.reporting.run_tables import RunTables
+from tasks_lib.reporting.tables import FIXED_SLICE, FIXED_WORDS, backend_entry, mode_entry, origin_words
+from tasks_lib.reporting.views import (
+    DASH,
+    Column,
+    Entry,
+    View,
+    count,
+    number,
+    percent,
+    plain,
+    share,
+    text_columns,
+    words,
+)
+from tasks_lib.scoring.metrics import HEADLINE
+
+NOT_ORIGINAL = ("surrogate", "replica")
+GLOSSARY = (
+    ("RA-Set", "The route selects exactly the required databases."),
+    ("RA-Graph", "RA-Set, and the topology label and the directed dependency edges are right too."),
+    (
+        "EA-Micro",
+        "Share of required contributions (one per required database) whose result is right. A database that was not "
+        "selected, SQL that is missing, refused, failing or too slow, and an invalid binding all count as wrong.",
+    ),
+    (
+        "TEA",
+        "All required contributions of the task are right and their bindings valid, whatever the route looked like.",
+    ),
+    ("CEA-Set", "TEA among the episodes whose source set is right."),
+    ("CEA-Graph", "TEA among the episodes whose graph is right."),
+    ("R+E-Set", "Set, execution and plan are right together."),
+    ("R+E-Graph", "Graph, execution and plan are right together: the whole workflow succeeds."),
+    ("Plan accuracy", "Among sequential tasks with the right set: the plan respects every required order."),
+    ("Recall", "Share of the required databases that the route selects, averaged over tasks."),
+    ("Valid", "Share of episodes in which the validator accepted a route plan."),
+    ("Ask-Rate", "Share of interactive tasks on which the agent chose to ask its one question."),
+    ("Release-Rate", "Share of asked questions that hit the ambiguous slot, so that the branch's answer was released."),
+    ("Change per ask", "Share of asked questions after which the selected set differs."),
+    ("Repair per ask", "Share of asked questions after which a wrong set became right."),
+    ("Harm per ask", "Share of asked questions after which a right set became wrong."),
+    (
+        "Task-equivalents",
+        "Tasks counted by weight: an ordinary task is 1, each of the two branches of an interactive task is one half.",
+    ),
+    (
+        "Interval",
+        "2.5 and 97.5 percentiles of a bootstrap that resamples whole tasks, with all their cells and branches.",
+    ),
+    (DASH, "0/0: nothing to divide by, for instance repairs where nothing was asked. Stored as 0 with denominator 0."),
+)
+
+
+def _fact(value: Any) -> str:
+    """A fact of a record in words."""
+    if value is None:
+        return "not run"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{words(str(k))}: {_fact(v)}" for k, v in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(_fact(v) for v in value) or "none"
+    if isinstance(value, float) and value != int(value):
+        return f"{value:.3g}"
+    return count(value) if isinstance(value, int | float) else str(value)
+
+
+def not_original(run: RunTables) -> str:
+    """One sentence naming corpora whose databases are surrogates or replicas; empty when there is none."""
+    found = [
+        (corpus, [o for o in NOT_ORIGINAL if origins.get(o)])
+        for corpus, origins in run.record["manifest"]["origins"].items()
+    ]
+    return " ".join(f"{c}: {'/'.join(o)}: not {_names(c)} results." for c, o in found if o)
+
+
+def _names(corpus: str) -> str:
+    return {"bird": "BIRD", "spider": "Spider", "livesqlbench": "LiveSQLBench"}.get(corpus, corpus)
+
+
+def facts(run: RunTables) -> list[tuple[str, str]]:
+    """(name, words) of the run, in reading order."""
+    r = run.record
+    cost = r["cost"]
+    known = f"{cost['known_usd']:.4f} USD known"
+    if cost["unknown_calls"]:
+        known += f"; the price of {count(cost['unknown_calls'])} calls is unknown and not in it"
+    wrong = int(run.contributions.filter(pl.col("kind") != VerdictKind.CORRECT)["n"].sum())
+    total = int(run.contributions["n"].sum())
+    found = [
+        ("Run", str(r["run"])),
+        ("Release", f"{r['release']}, {count(r['manifest']['tasks'])} tasks"),
+        ("Status", str(r["status"]) + (f": {r['reason']}" if r["reason"] else "")),
+        (
+            "Backends",
+            "; ".join(
+                f"{b['name']} ({b['model']}{', baseline' if b['name'] in run.baselines else ''})" for b in r["backends"]
+            ),
+        ),
+        ("Cells", f"{count(len(run.cells()))} of {count(72 * len(run.backends))} scored"),
+    ]
+    for label, key in (("Model calls", "model_calls"), ("SQL executions", "sql_executions")):
+        found.append(
+            (
+                label,
+                f"the tables rest on {count(r[key])}; {count(r[f'{key}_made'])} were made in this run; separate cells would "
+                f"need {count(r[f'{key}_unshared'])}",
+            )
+        )
+    seconds = "unknown" if r["seconds"] is None else f"{r['seconds']:,.1f} seconds"
+    return [
+        *found,
+        ("Cost", known),
+        ("Time", seconds),
+        ("Failed contributions", f"{count(wrong)} of {count(total)} verdicts"),
+    ]
+
+
+def tasks(run: RunTables) -> View:
+    """Tasks that were scored, by corpus and behavior, with the corpora's origins."""
+    seen = run.episodes.select("task_id", "corpus", "behavior").unique()
+    have = {(c, b): n for c, b, n in seen.group_by("corpus", "behavior").len().iter_rows()}
+    names = [c for c in run.record["manifest"]["by_corpus"] if any(k[0] == c for k in have)]
+    rows = [
+        [
+            Entry(_names(c)),
+            Entry(origin_words(run, c), marks=tuple(o for o in NOT_ORIGINAL if _origins(run, c).get(o))),
+            *(number(have.get((c, str(b)), 0)) for b in Behavior),
+            number(sum(have.get((c, str(b)), 0) for b in Behavior)),
+        ]
+        for c in names
+    ]
+    if len(rows) > 1:
+        sums = [number(sum(have.get((c, str(b)), 0) for c in names)) for b in Behavior]
+        rows.append([Entry("All"), Entry(""), *sums, number(seen.height)])
+    return View(
+        "tasks",
+        "Tasks scored, by corpus and behavior",
+        [*text_columns("Corpus", "Databases by origin"), *(Column(str(b)) for b in Behavior), Column("All")],
+        rows,
+        not_original(run),
+        "No task was scored.",
+    )
+
+
+def _origins(run: RunTables, corpus: str) -> Mapping[str, int]:
+    found: Mapping[str, int] = run.record["manifest"]["origins"].get(corpus, {})
+    return found
+
+
+def verdicts(run: RunTables) -> View:
+    """Verdict kinds of contributions by backend and data agent."""
+    table = {(b, a, k): n for b, a, k, n in run.contributions.select("backend", "data_agent", "kind", "n").iter_rows()}
+    kinds = [str(k) for k in VerdictKind if any(key[2] == k for key in table)]
+    groups = [(b, a) for b in run.backends for a in dict.fromkeys(k[1] for k in sorted(table) if k[0] == b)]
+    rows = []
+    for b, a in groups:
+        total = sum(n for (x, y, _), n in table.items() if (x, y) == (b, a))
+        rows.append(
+            [
+                backend_entry(run, b),
+                Entry(words(a)),
+                number(total),
+                *(number(table.get((b, a, k), 0)) for k in kinds),
+            ]
+        )
+    return View(
+        "verdicts",
+        "Distinct contribution verdicts by kind (planners, request modes and route states together)",
+        [*text_columns("Backend", "Data agent"), Column("All"), *(Column(words(k)) for k in kinds)],
+        rows,
+        "Only “correct” counts; every other kind stays in the denominators.",
+        "No contribution was judged.",
+    )
+
+
+def stage_weights(run: RunTables) -> dict[tuple[str, str], dict[str, float]]:
+    """Task-equivalents by primary failure stage for (backend, interaction) of the fixed slice."""
+    chosen = {c.cell_id for c in run.cells(**FIXED_SLICE)}
+    part = run.episodes.filter(pl.col("cell_id").is_in(sorted(chosen)))
+    sums = part.group_by("backend", "interaction", "failure_stage").agg(pl.col("weight").sum())
+    have = {(b, i, s): w for b, i, s, w in sums.iter_rows()}
+    return {
+        (b, str(i)): {str(s): have.get((b, str(i), str(s)), 0.0) for s in FailureStage}
+        for b in run.backends
+        for i in Interaction
+        if any(k[:2] == (b, str(i)) for k in have)
+    }
+
+
+def stages(run: RunTables) -> View:
+    """Primary failure stages of the fixed slice, in task-equivalents and percent."""
+    rows = []
+    for (backend, interaction), weights in stage_weights(run).items():
+        total = sum(weights.values())
+        rows.append(
+            [
+                backend_entry(run, backend),
+                Entry(interaction),
+                *(Entry(count(w), f"{percent(w / total)} %", w) for w in weights.values()),
+            ]
+        )
+    labels = ["success" if s is FailureStage.NONE else words(str(s)) for s in FailureStage]
+    return View(
+        "stages",
+        f"Primary failure stage in task-equivalents: {FIXED_WORDS}",
+        [*text_columns("Backend", "Interaction"), *(Column(label) for label in labels)],
+        rows,
+        "Each failed episode has one primary stage, the first that applies from left to right.",
+        "No cell of this slice is complete.",
+    )
+
+
+def audit(run: RunTables) -> View | None:
+    """The retrieval audit: one row for a scope, slice and stage; None when it was not given."""
+    if run.audit is None:
+        return None
+    metrics = list(dict.fromkeys(run.audit["metric"].to_list()))
+    groups: dict[tuple[str, str, str, str], dict[str, float]] = {}
+    sizes: dict[tuple[str, str, str, str], int] = {}
+    for row in run.audit.iter_rows(named=True):
+        key = (row["scope"], row["slice"], row["value_of"], row["stage"])
+        groups.setdefault(key, {})[row["metric"]] = row["value"]
+        sizes[key] = max(sizes.get(key, 0), row["n"])
+    rows = [
+        [
+            Entry(words(scope)),
+            Entry("all" if cut == "all" else f"{cut}: {value}"),
+            Entry(stage),
+            number(sizes[(scope, cut, value, stage)]),
+            *(plain(found[m]) if m in found else Entry("") for m in metrics),
+        ]
+        for (scope, cut, value, stage), found in groups.items()
+    ]
+    return View(
+        "audit",
+        "Retrieval audit of the release's catalog (percent)",
+        [*text_columns("Scope", "Cut", "Stage"), Column("Units or tasks"), *(Column(words(m)) for m in metrics)],
+        rows,
+        "An empty entry was not measured in that scope or stage. Interactive tasks count the union of their branches.",
+        "The audit holds no row.",
+        sortable=True,
+    )
+
+
+def verification(run: RunTables) -> list[tuple[str, str]]:
+    """(name, words) of the run's verification; one line saying that there is none when it was not verified."""
+    v = run.verification
+    if v is None:
+        return [("Verified", "no: this run's values have not been recomputed yet")]
+    labels = {
+        "ok": "Verified",
+        "recomputed_values": "Values recomputed",
+        "max_discrepancy": "Largest discrepancy",
+        "gold_certificate": "Gold certificate",
+        "leak_findings": "Leak findings",
+    }
+    return [(label, _fact(v.get(key))) for key, label in labels.items()]
+
+
+def cells(run: RunTables) -> View:
+    """Every scored cell with its eight headline values and their intervals."""
+    rows = [
+        [
+            backend_entry(run, c.backend),
+            Entry(str(c.router)),
+            Entry(words(str(c.data_agent))),
+            Entry(str(c.planner)),
+            Entry(str(c.interaction)),
+            mode_entry(str(c.query_mode)),
+            *(share(run.ratio(c.cell_id, m), run.band(c.cell_id, m)) for m in HEADLINE),
+        ]
+        for c in run.cells()
+    ]
+    return View(
+        "cells",
+        "Every cell of the factorial with its eight headline values and 95 % intervals (percent)",
+        [
+            *text_columns("Backend", "Router", "Data agent", "Planner", "Interaction", "Request mode"),
+            *(Column(m) for m in HEADLINE),
+        ],
+        rows,
+        "Choose a column head to sort by it, again to reverse. Entries of 0/0 stay last.",
+        "No cell is complete.",
+        sortable=True,
+    )
+
+
+def glossary() -> View:
+    """What each value means."""
+    return View(
+        "glossary",
+        "What the values mean",
+        [Column("Word", number=False, head=True), Column("Meaning", number=False)],
+        [[Entry(word), Entry(text)] for word, text in GLOSSARY],
+    )
