@@ -7,15 +7,17 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from catalog_support import ferries
 
 from tasks_lib.catalog import routedb
 from tasks_lib.catalog.identities import Identities
 from tasks_lib.catalog.values import PER_COLUMN, PER_DATABASE
-from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
+from tasks_lib.corpora.model import CorpusDatabase
 from tasks_lib.models.embeddings import embed
 from tasks_lib.protocol.vocabulary import Corpus, Engine
 from tasks_lib.store.artifacts import conform
@@ -36,65 +38,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
     """Makes small databases of ferries with a real SQLite file behind them."""
-
-    def database(
-        name: str, *, origin: str = "original", port: str = "Brindal", corpus: Corpus = Corpus.SPIDER, rows: int = 40
-    ) -> CorpusDatabase:
-        path = tmp_path / f"{corpus}-{name}.sqlite"
-        path.unlink(missing_ok=True)
-        connection = sqlite3.connect(path)
-        connection.execute(
-            "CREATE TABLE harbour (harbour_id INTEGER PRIMARY KEY, port_name TEXT, region TEXT, depth REAL)"
-        )
-        connection.execute(
-            "CREATE TABLE sailing (sailing_id INTEGER, harbour_id INTEGER, departs DATE, contact_email TEXT)"
-        )
-        for i in range(rows):
-            value = f"{port} {'north' if i % 2 else 'south'} {i}"
-            connection.execute("INSERT INTO harbour VALUES (?, ?, ?, ?)", (i, value, f"{port} coast", i / 2))
-            connection.execute(
-                "INSERT INTO sailing VALUES (?, ?, '2021-05-01', ?)", (i, i, f"{port.lower()}@sea.example")
-            )
-        connection.commit()
-        connection.close()
-        harbour = TableInfo(
-            "harbour",
-            (
-                ColumnInfo("harbour_id", "INTEGER", primary=True, distinct=rows),
-                ColumnInfo(
-                    "port_name", "TEXT", "official name of the port", examples=(f"{port} north 1",), distinct=rows
-                ),
-                ColumnInfo("region", "TEXT", examples=(f"{port} coast",), distinct=2),
-                ColumnInfo("depth", "REAL", "depth at low tide in metres", value_range="0.0..19.5", distinct=rows),
-            ),
-            rows,
-        )
-        sailing = TableInfo(
-            "sailing",
-            (
-                ColumnInfo("sailing_id", "INTEGER", primary=True, distinct=rows),
-                ColumnInfo("harbour_id", "INTEGER", references=("harbour", "harbour_id"), distinct=rows),
-                ColumnInfo(
-                    "departs", "DATE", examples=("2021-05-01",), value_range="2021-05-01..2021-05-01", distinct=1
-                ),
-                ColumnInfo("contact_email", "TEXT", examples=(f"{port.lower()}@sea.example",), distinct=1),
-            ),
-            rows,
-        )
-        return CorpusDatabase(
-            corpus=corpus,
-            name=name,
-            engine=Engine.SQLITE,
-            path=path,
-            relative_path=path.name,
-            digest="0" * 64,
-            origin=origin,
-            title=f"{name} ferries and harbours",
-            tables=(harbour, sailing),
-            ddl="",
-        )
-
-    return database
+    return partial(ferries, tmp_path)
 
 
 def built(*databases: CorpusDatabase, key: bytes = b"salt") -> Rows:
