@@ -18,11 +18,11 @@ def candidates(pool: Pool, sizes: Sequence[int]) -> Iterator[Candidate]:
     """Groups under a shared kind of thing first, then under a shared measure."""
     for measured in (False, True):
         label = "exploratory measures" if measured else "exploratory things"
-        for theme, units in themed(pool, label, lambda t, m=measured: (" " in t) == m, sizes):  # type: ignore[misc]
+        for theme, units in themed(pool, label, measured, sizes):
             yield Candidate(
                 pool.corpus,
                 Behavior.EXPLORATORY,
                 units,
-                aggregation=f"a picture of {theme} from all contributions",
-                theme=theme,
+                aggregation=f"a picture of {theme.label} from all contributions",
+                theme=theme.label,
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tasks_lib.contracts.contract import DIALECTS, Candidate, Unit
@@ -149,7 +149,8 @@ def branch_wording(bench: Bench, proposal: Proposal) -> str | None:
     if not values[0] or not values[1] or values[0] == values[1]:
         return "the two values cannot be told apart in words."
     asked = set(content(first.question))
-    told = sorted(asked & (values[0] ^ values[1]))
+    titles = [frozenset(content(bench.pool.databases[unit.database].title)) for unit in c.units]
+    told = sorted(asked & (titles[0] ^ titles[1]))
     if told:
         return f"the request says {told[0]!r}, which only one branch's setting has: it gives the branch away."
     for branch, other in ((c.branches[0], c.branches[1]), (c.branches[1], c.branches[0])):
@@ -262,7 +263,7 @@ def _placeholders(engine: Engine, sql: str) -> tuple[str, ...]:
     return placeholders_in(engine, sql)
 
 
-async def _other_values(bench: Bench, unit: Unit, field_name: str, value: BindingValue) -> list[BindingValue]:
+async def _other_values(bench: Bench, unit: Unit, field_name: str, value: BindingValue) -> Sequence[BindingValue]:
     """Up to OTHER_VALUES other values of the upstream column, as the engine returns them."""
     table, column = field_name.split(".", 1)
     database = bench.pool.databases[unit.database]
@@ -407,14 +408,14 @@ EXECUTION: tuple[AsyncCheck, ...] = (
     target_uniqueness,
 )
 WORDING: tuple[Check, ...] = (literals_survive, no_identifiers, upstream_absent, allowlist_contains, records_agree)
-NAMES: tuple[str, ...] = tuple(gate.__name__ for gate in (*CONTRACT, *EXECUTION, *WORDING))  # type: ignore[attr-defined]
+NAMES: tuple[str, ...] = tuple(gate.__name__ for gate in (*CONTRACT, *EXECUTION, *WORDING))
 
 
 def first_refusal(checks: Iterable[Check], bench: Bench, proposal: Proposal) -> Refusal | None:
     """The first of `checks` that refuses, or None."""
     for check in checks:
         if (reason := check(bench, proposal)) is not None:
-            return Refusal(check.__name__, reason)  # type: ignore[attr-defined]
+            return Refusal(check.__name__, reason)
     return None
 
 
@@ -425,7 +426,7 @@ async def judge(bench: Bench, proposal: Proposal) -> Refusal | None:
         return refusal
     for check in EXECUTION:
         if (reason := await check(bench, proposal)) is not None:
-            return Refusal(check.__name__, reason)  # type: ignore[attr-defined]
+            return Refusal(check.__name__, reason)
     return None
 
 

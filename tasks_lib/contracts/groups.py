@@ -6,37 +6,39 @@ in enough databases to compare and in few enough to mean something.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tasks_lib.contracts.contract import Unit
 from tasks_lib.contracts.pool import Pool
+from tasks_lib.contracts.questions import Theme
 
 MAX_SHARE = 0.4
 """A theme that more than this share of the databases has says nothing (but a corpus of few databases needs it)."""
 
+TURNS = 6
+"""Groups taken from one theme, each with other databases or units."""
 
-def themed(
-    pool: Pool, label: str, accept: Callable[[str], bool], sizes: Sequence[int]
-) -> Iterator[tuple[str, tuple[Unit, ...]]]:
+
+def themed(pool: Pool, label: str, measured: bool, sizes: Sequence[int]) -> Iterator[tuple[Theme, tuple[Unit, ...]]]:
     """(theme, units) with one unit a database, in keyed order; the themes take turns.
 
-    `accept`: which themes this behavior wants. `sizes`: wanted numbers of databases, drawn in keyed order.
+    `measured`: whether measures or things are wanted. `sizes`: wanted numbers of databases, drawn in keyed order.
     """
-    by_theme: dict[str, dict[str, list[Unit]]] = {}
+    by_theme: dict[Theme, dict[str, list[Unit]]] = {}
     for unit in pool.ordered(pool.units, label, lambda u: u.unit_id):
         if not pool.specific(unit):
             continue
         for theme in pool.themes(unit):
-            if accept(theme):
+            if theme.measure == measured:
                 by_theme.setdefault(theme, {}).setdefault(unit.database, []).append(unit)
     most = max(6, int(MAX_SHARE * len(pool.databases)))
-    usable = [theme for theme, found in by_theme.items() if 2 <= len(found) <= most]
-    order = pool.ordered(usable, f"{label} themes", str)
-    for turn in range(6):
-        for theme in order:
+    usable = [theme for theme, found in by_theme.items() if len(found) >= 2 and (theme.broad or len(found) <= most)]
+    order = pool.ordered(usable, f"{label} themes", lambda t: t.key)
+    for broad, turn in [(broad, turn) for broad in (False, True) for turn in range(TURNS)]:
+        for theme in (t for t in order if t.broad == broad):
             found = by_theme[theme]
-            names = pool.ordered(found, f"{label} {theme} {turn}", str)
-            wanted = sizes[pool.number(f"{label} size {theme} {turn}") % len(sizes)]
+            names = pool.ordered(found, f"{label} {theme.key} {turn}", str)
+            wanted = sizes[pool.number(f"{label} size {theme.key} {turn}") % len(sizes)]
             chosen = names[: min(wanted, len(names))]
             if len(chosen) < 2:
                 continue

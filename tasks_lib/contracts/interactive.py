@@ -11,7 +11,8 @@ from itertools import combinations
 
 from tasks_lib.contracts.contract import Candidate, Unit
 from tasks_lib.contracts.pool import Pool
-from tasks_lib.contracts.questions import locked, normal
+from tasks_lib.contracts.questions import locked, normal, plural, words
+from tasks_lib.corpora.model import CorpusDatabase
 from tasks_lib.protocol.records import Branch
 from tasks_lib.protocol.vocabulary import Behavior
 
@@ -27,6 +28,19 @@ ANSWERS = (
     "Please use the records on {value}.",
     "I am asking about {value}.",
 )
+
+
+def setting(database: CorpusDatabase) -> str:
+    """What the records are about, as a person would say it: the title, and where that is a bare name, its main things."""
+    title = database.title.strip().rstrip(".")
+    if len(title.split()) >= 4:
+        return title
+    names = [" ".join(words(table.name.replace("_", " "))) for table in database.tables]
+    things = list(dict.fromkeys(plural(name) for name in names if name.isalpha() and len(name) > 3))[:3]
+    if not things:
+        return title
+    listed = things[0] if len(things) == 1 else ", ".join(things[:-1]) + " and " + things[-1]
+    return f"{title}, with its {listed}"
 
 
 def candidates(pool: Pool) -> Iterator[Candidate]:
@@ -50,7 +64,7 @@ def candidates(pool: Pool) -> Iterator[Candidate]:
 def _candidate(pool: Pool, form: str, units: list[Unit]) -> Candidate:
     branches = []
     for number, unit in enumerate(units):
-        value = pool.databases[unit.database].title.strip().rstrip(".")
+        value = setting(pool.databases[unit.database])
         answer = ANSWERS[pool.number(f"answer {form} {unit.database}") % len(ANSWERS)].format(value=value)
         branches.append(Branch("ab"[number], unit.unit_id, answer, value))
     return Candidate(

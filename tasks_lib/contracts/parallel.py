@@ -18,11 +18,11 @@ def candidates(pool: Pool, sizes: Sequence[int]) -> Iterator[Candidate]:
     """Groups under a shared measure first, then under a shared kind of thing."""
     for measured in (True, False):
         label = "parallel measures" if measured else "parallel things"
-        for theme, units in themed(pool, label, lambda t, m=measured: (" " in t) == m, sizes):  # type: ignore[misc]
+        for theme, units in themed(pool, label, measured, sizes):
             yield Candidate(
                 pool.corpus,
                 Behavior.PARALLEL,
                 units,
-                aggregation=f"all contributions, compared on {theme}",
-                theme=theme,
+                aggregation=f"all contributions, compared on {theme.key}",
+                theme=theme.label,
             )

@@ -30,6 +30,9 @@ _PLAIN_BEFORE = lexicon("plain_before")
 _TITLES = lexicon("titled_things")
 _AFTER = lexicon("may_follow")
 _VERBS = lexicon("verbs")
+_PERSONS = lexicon("persons")
+_DIRECT = lexicon("direct_heads")
+_DETERMINERS = lexicon("determiners")
 
 
 def _bare(question: str) -> str | None:
@@ -97,15 +100,17 @@ def _lower(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Referent:
     """One thing, named by description. `phrase`: "the film that had the largest budget"; `head`: "film"; `attribute`: the
-    phrase names a property of the thing ("the postal code of …") and not the thing."""
+    phrase names a property of the thing ("the postal code of …") and not the thing. `noun`: the words that a literal of the
+    same kind would stand behind ("postal code")."""
 
     phrase: str
     head: str
     attribute: bool = False
+    noun: str = ""
 
 
 _NAMED = re.compile(
-    r"^the (?:\w+ )?(?:name|title|names|titles) of (?P<thing>(?:the|a|an) .+)$|^(?P<owner>the .+?)(?:'s|’s) (?:\w+ )?(?:name|title)$",
+    r"^the (?:\w+ )?(?:name|title|names|titles) of (?P<thing>[a-z].+)$|^(?P<owner>the .+?)(?:'s|’s) (?:\w+ )?(?:name|title)$",
     re.IGNORECASE,
 )
 _END_OF_HEAD = re.compile(
@@ -125,18 +130,25 @@ def referent(question: str) -> Referent | None:
             return None
         named = _NAMED.match(phrase)
         thing = (named["thing"] or named["owner"]) if named else phrase
-        thing = re.sub(r"^an? ", "the ", thing)
+        thing = re.sub(r"^(?:an? |the )?", "the ", thing)
         head = _head(thing)
         if head is None or not thing.startswith("the ") or (stem(head) != head and head not in _TITLES):
             return None
         attribute = named is None and re.match(r"^the (?:[\w-]+ ){1,3}of\b", thing) is not None
-        return Referent(thing, head, attribute)
-    if _SECOND_QUESTION.search(text) or _SECOND_ORDER.search(text) or _INVERTED.search(text):
+        noun = thing.split(" of ")[0].removeprefix("the ") if attribute else head
+        return Referent(thing, head, attribute, noun)
+    if _SECOND_QUESTION.search(text) or _SECOND_ORDER.search(text):
+        return None
+    if match := re.match(r"^(in|to|on|at|from) which (.+?) (do|was|were|is|are) (the .+)$", text, re.IGNORECASE):
+        return _place(*match.groups())
+    if _INVERTED.search(text):
         return None
     if match := re.match(r"^who (.+)$", text, re.IGNORECASE):
-        return Referent(f"the person who {match[1]}", "person")
+        return Referent(f"the person who {match[1]}", "person", noun="person")
     if match := re.match(r"^which (.+)$", text, re.IGNORECASE):
         tokens = match[1].split()
+        if (owned := re.match(r"^(\w+)['’]s$", tokens[0])) and len(tokens) > 2:
+            return Referent(f"the {owned[1]} whose {' '.join(tokens[1:])}", owned[1].lower(), noun=owned[1])
         at = _verb_at(tokens)
         if at is None:
             return None
@@ -144,8 +156,21 @@ def referent(question: str) -> Referent | None:
         head = _head(f"the {noun}")
         if head is None or stem(head) != head:
             return None
-        return Referent(f"the {noun} that {rest}", head)
+        return Referent(f"the {noun} {'who' if head in _PERSONS else 'that'} {rest}", head, noun=noun)
     return None
+
+
+def _place(preposition: str, noun: str, verb: str, rest: str) -> Referent | None:
+    """`In which town was the most energy charged` as "the town in which the most energy was charged"."""
+    head = noun.split()[-1].lower()
+    if stem(head) != head:
+        return None
+    if verb.lower() != "do":
+        subject, _, last = rest.rpartition(" ")
+        if not subject or not re.fullmatch(_PARTICIPLE, last):
+            return None
+        rest = f"{subject} {verb} {last}"
+    return Referent(f"the {noun} {preposition.lower()} which {rest}", head, noun=noun)
 
 
 def _head(phrase: str) -> str | None:
@@ -183,15 +208,15 @@ def with_referent(question: str, value: str, thing: Referent) -> str | None:
     if span is None:
         return None
     before, after = question[: span[0]].rstrip(), question[span[1] :]
-    following = re.match(r"\s*([\w']+)", after)
-    if re.match(r"^\s*[\w']", after) and following:
-        word = following[1]
-        if word.lower() not in _AFTER and not word.endswith("ed") and word.lower() not in _VERBS:
-            return None
     tokens = before.split()
     if not tokens:
         return None
     last = tokens[-1].lower()
+    following = re.match(r"\s*([\w'-]+)", after)
+    if following and last not in {"did", "does", "do", "has", "have", "had"}:
+        word = following[1].lower()
+        if word not in _AFTER and not word.endswith("ed") and word not in _VERBS:
+            return None
     if re.search(r"[,;:]$", last) or last in {"and", "or", "not"}:
         return None
     if last in {"called", "named", "titled", "entitled"}:
@@ -199,26 +224,33 @@ def with_referent(question: str, value: str, thing: Referent) -> str | None:
         return _joined(tokens[:-1], f"with the same {noun} as {thing.phrase}", after) if not thing.attribute else None
     if last in {"name", "title"}:
         kept = tokens[:-1]
+        kind = last
+        if kept and kept[-1].isalpha() and kept[-1].lower() not in _DETERMINERS:
+            kind = f"{kept.pop()} {last}"
         if kept and kept[-1].lower() in {"the", "a"}:
             kept = kept[:-1]
-        return _joined(kept, f"the same {last} as {thing.phrase}", after) if not thing.attribute else None
+        return _joined(kept, f"the same {kind} as {thing.phrase}", after) if not thing.attribute else None
     if last in {"is", "was", "are"}:
         if len(tokens) > 1 and stem(tokens[-2].lower()) in {"name", "title"}:
-            return _joined(tokens, f"that of {thing.phrase}", after)
-        return _joined(tokens, thing.phrase, after) if "whose" in {t.lower() for t in tokens} else None
+            return _joined(tokens, f"that of {thing.phrase}", after) if not thing.attribute else None
+        fits = stem(tokens[-2].lower()) == stem(thing.head) if len(tokens) > 1 else False
+        return _joined(tokens, thing.phrase, after) if fits and "whose" in {t.lower() for t in tokens} else None
     if last in _PLAIN_BEFORE:
+        if stem(thing.head) not in _DIRECT:
+            return None
         return _joined(tokens, thing.phrase, after)
     if not re.fullmatch(r"[a-z]{3,}", last) or last.endswith(("ly", "ing", "ed")) or last in _VERBS:
         return None
-    if thing.attribute:
-        name = thing.phrase.split(" of ")[0].removeprefix("the ").split()
-        if [t.lower() for t in tokens[-len(name) :]] != [n.lower() for n in name]:
-            return None
-        kept = tokens[: -len(name)]
+    noun_tokens = thing.noun.lower().split()
+    if noun_tokens and [stem(t.lower()) for t in tokens[-len(noun_tokens) :]] == [stem(n) for n in noun_tokens]:
+        kept = tokens[: -len(noun_tokens)]
         return _joined(kept[:-1] if kept and kept[-1].lower() == "the" else kept, thing.phrase, after)
-    if stem(last) == stem(thing.head) and len(tokens) > 1 and tokens[-2].lower() == "the":
-        return _joined(tokens[:-2], thing.phrase, after)
-    if "the" not in [t.lower() for t in tokens[-4:-1]]:
+    if thing.attribute:
+        return None
+    tail = [t.lower() for t in tokens[-4:-1]]
+    if {"that", "who", "which"} & set(tail):  # "the routes that serve 'Salem'": the last word is a verb
+        return _joined(tokens, thing.phrase, after) if stem(thing.head) in _DIRECT else None
+    if "the" not in tail:
         return None
     noun = "title" if last in _TITLES and thing.head in _TITLES else "name"
     return _joined(tokens, f"with the same {noun} as {thing.phrase}", after)

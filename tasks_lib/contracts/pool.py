@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from tasks_lib.contracts.contract import Unit
-from tasks_lib.contracts.questions import content, locked, normal, stem, themes, words
+from tasks_lib.contracts.questions import Theme, content, locked, normal, stem, themes, words
 from tasks_lib.corpora.model import CorpusDatabase
 from tasks_lib.corpora.references import references
 from tasks_lib.corpora.units import DISQUALIFYING
@@ -36,6 +36,17 @@ def schema_words(database: CorpusDatabase) -> frozenset[str]:
     return frozenset(stem(word) for text in split for word in words(text))
 
 
+def schema_nouns(database: CorpusDatabase) -> frozenset[str]:
+    """Stems of what a schema names: the last word of each table and column name, and the words of the title."""
+    found = {stem(word) for word in words(database.title)}
+    for table in database.tables:
+        for name in (table.name, *(column.name for column in table.columns)):
+            parts = words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " "))
+            if parts:
+                found.add(stem(parts[-1]))
+    return frozenset(found)
+
+
 class Pool:
     """Usable units of one corpus. `key` seeds every order; equal inputs give equal orders in every process."""
 
@@ -45,6 +56,8 @@ class Pool:
         self.key = key
         self.all_units = tuple(sorted(units, key=lambda unit: unit.unit_id))
         self.units = tuple(unit for unit in self.all_units if self._usable(unit))
+        self._themes: dict[str, tuple[Theme, ...]] = {}
+        self._specific: dict[str, bool] = {}
 
     def _usable(self, unit: Unit) -> bool:
         question = unit.question.strip()
@@ -86,9 +99,16 @@ class Pool:
                 counts[word] = counts.get(word, 0) + 1
         return counts
 
-    def themes(self, unit: Unit) -> tuple[str, ...]:
+    @cached_property
+    def nouns(self) -> frozenset[str]:
+        """Stems of what the schemas of the corpus name."""
+        return frozenset[str]().union(*map(schema_nouns, self.databases.values()))
+
+    def themes(self, unit: Unit) -> tuple[Theme, ...]:
         """Themes of a unit's question, measures first."""
-        return themes(unit.question, self.words_of[unit.database])
+        if unit.unit_id not in self._themes:
+            self._themes[unit.unit_id] = themes(unit.question, self.nouns)
+        return self._themes[unit.unit_id]
 
     def specific(self, unit: Unit) -> bool:
         """Whether a person could tell from the question whose records it is about.
@@ -96,6 +116,11 @@ class Pool:
         No other database is asked the same, and the question shows a constant, or a word that at most a quarter of the
         schemas (never more than eight) know.
         """
+        if unit.unit_id not in self._specific:
+            self._specific[unit.unit_id] = self._points_home(unit)
+        return self._specific[unit.unit_id]
+
+    def _points_home(self, unit: Unit) -> bool:
         if len(self.asked_by[normal(unit.question)]) > 1:
             return False
         if any(not lit.isdigit() and len(lit) > 2 for lit in locked(unit.question, unit.literals)):

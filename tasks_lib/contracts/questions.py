@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ _AGGREGATES: tuple[tuple[str, str], ...] = (
     (r"\b(?:oldest|earliest)\b", "oldest"),
     (r"\b(?:youngest|newest|latest|most recent)\b", "newest"),
     (r"\b(?:how many|number of|count)\b", "numbers of"),
+)
+_SUPERLATIVES = frozenset({"highest", "lowest", "oldest", "newest"})
+_COUNTING = (
+    re.compile(r"^how many (?P<what>.+?) (?:are|were) there(?: in total)?(?P<rest>.*)$"),
+    re.compile(r"^how many (?P<what>.+?) (?:do|did) we have(?: in total)?(?P<rest>.*)$"),
+    re.compile(
+        r"^(?:count )?(?:total )?(?:number|count) of (?:different |distinct )?(?P<what>.+?)(?: in total)?(?P<rest>)$"
+    ),
 )
 _POOR_NOUNS = lexicon("poor_nouns")
 _UNCOUNTED = lexicon("uncounted")
@@ -71,10 +80,14 @@ def plural(word: str) -> str:
 
 def normal(question: str) -> str:
     """Form under which two questions count as the same request: case, punctuation, articles and the opening words
-    ("what is", "show", "list") do not matter. Literals do."""
+    ("what is", "show", "list") do not matter, nor do the ways to ask for a number. Literals do."""
     text = " ".join(words(question))
     text = _OPENING.sub("", text)
-    return " ".join(word for word in text.split() if word not in {"the", "a", "an", "all"})
+    text = " ".join(word for word in text.split() if word not in {"the", "a", "an", "all"})
+    for pattern in _COUNTING:
+        if match := pattern.match(text):
+            return f"number of {match['what']}{match['rest']}".strip()
+    return text
 
 
 def content(question: str) -> list[str]:
@@ -107,15 +120,34 @@ def distinctive(value: object) -> bool:
 _COMMON_VALUES = lexicon("common_values")
 
 
-def themes(question: str, schema_words: Collection[str]) -> tuple[str, ...]:
-    """Themes of a question, best first: measures ("average prices"), then entities ("members").
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """What several questions are about. `key`: what is compared. `label`: the theme in words, plural. `measure`: a quantity.
+    `broad`: a topic of the lexicon instead of a noun that all the questions say."""
 
-    A noun counts only when the database's schema has it: that makes it a thing the records are about. `schema_words`: stems.
+    key: str
+    label: str
+    measure: bool
+    broad: bool = False
+
+
+@cache
+def _topics() -> tuple[tuple[str, frozenset[str]], ...]:
+    return tuple((label, frozenset(stems.split())) for label, stems in _lists()["topics"].items())
+
+
+_NAMED_AS = re.compile(r"\bmembers? of staff\b")
+
+
+def themes(question: str, nouns: Collection[str]) -> tuple[Theme, ...]:
+    """Themes of a question, best first: measures ("average prices"), things ("members"), topics ("money matters").
+
+    `nouns`: stems of what the schemas of the corpus name; only those count as things records are about.
     """
-    tokens = words(question)
-    nouns = [stem(t) for t in tokens]
-    known = [i for i, n in enumerate(nouns) if n in schema_words and n not in _STOP and len(n) > 2 and n.isalpha()]
-    found: list[str] = []
+    tokens = words(_NAMED_AS.sub("", question))
+    stems = [stem(t) for t in tokens]
+    known = [i for i, n in enumerate(stems) if n in nouns and _is_thing(n)]
+    found: list[Theme] = []
     text = " ".join(tokens)
     for pattern, label in _AGGREGATES:
         for match in re.finditer(pattern, text):
@@ -126,7 +158,14 @@ def themes(question: str, schema_words: Collection[str]) -> tuple[str, ...]:
             last = near[0]
             while last + 1 in near:
                 last += 1
-            if nouns[last] not in _POOR_NOUNS or nouns[last] in {"age"}:
-                found.append(f"{label} {plural(nouns[last])}")
-    found += [plural(nouns[i]) for i in known if nouns[i] not in _POOR_NOUNS and tokens[i] not in _STOP]
+            thing = plural(stems[last])
+            superlative = label in _SUPERLATIVES
+            found.append(Theme(f"{label} {thing}", thing if superlative else f"{label} {thing}", True))
+    found += [Theme(plural(stems[i]), plural(stems[i]), False) for i in known]
+    found += [Theme(label, label, False, True) for label, topic in _topics() if topic.intersection(stems)]
     return tuple(dict.fromkeys(found))
+
+
+def _is_thing(noun: str) -> bool:
+    usual = noun.isalpha() and len(noun) > 2 and noun not in _STOP and noun not in _POOR_NOUNS
+    return usual and not noun.endswith(("ed", "ing"))

@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from tasks_lib.contracts.contract import DIALECTS, Candidate, Unit
-from tasks_lib.contracts.phrases import find_literal, referent, with_referent
+from tasks_lib.contracts.phrases import clause, find_literal, referent, with_referent
 from tasks_lib.contracts.pool import Pool, replace_literal
 from tasks_lib.contracts.questions import distinctive
 from tasks_lib.protocol.records import Binding
@@ -75,16 +75,24 @@ def binding(pool: Pool, upstream: Unit, downstream: Unit) -> Binding | None:
     )
 
 
-def described(units: tuple[Unit, ...], bindings: tuple[Binding, ...]) -> str | None:
-    """The last unit's question with every upstream value described by its question; None when no rule is sure."""
+def described(units: tuple[Unit, ...], bindings: tuple[Binding, ...], as_clause: bool = False) -> str | None:
+    """The last unit's question with every upstream value described by its question; None when no rule is sure.
+
+    `as_clause`: the same as it stands after "tell me". The clause is made before the description goes in, so that verbs of the
+    description cannot mislead the rules.
+    """
     question = units[0].question
+    last = bindings[-1].downstream_unit
     for unit, link in zip(units[1:], bindings, strict=True):
         thing = referent(question)
-        filled = with_referent(unit.question, str(link.value), thing) if thing else None
+        text: str | None = unit.question
+        if as_clause and unit.unit_id == last:
+            text = clause(link.downstream_question.replace(PLACEHOLDER, f"'{link.value!s}'"))
+        filled = with_referent(text, str(link.value), thing) if thing and text else None
         if filled is None:
             return None
         question = filled
-    return question
+    return question[0].lower() + question[1:] if as_clause else question
 
 
 def candidates(pool: Pool) -> Iterator[Candidate]:

@@ -73,7 +73,9 @@ def word(candidate: Candidate, pool: Pool, attempt: int = 0) -> Wording | None:
         if filled is None:
             return None
         questions = [filled]
-    clauses = [clause(question) for question in questions]
+        clauses = [described(candidate.units, candidate.bindings, as_clause=True)]
+    else:
+        clauses = [clause(question) for question in questions]
     sure = [item for item in clauses if item is not None]
     usable = [
         (number, kind, text)
