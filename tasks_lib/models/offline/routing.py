@@ -31,7 +31,7 @@ MOST = 8
 NEED_WEIGHT = 0.6
 """A need's own score against the whole request's: a clause alone has lost its context."""
 
-FLOOR = 0.35
+FLOOR = 0.2
 """A need whose best score is below this share of the best need's score names no database of its own."""
 
 SEARCH_WEIGHT = 0.4
