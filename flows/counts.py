@@ -20,7 +20,7 @@ from tasks_lib.store.settings import settings
 def shared_counts(
     cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys], invocation: str
 ) -> dict[str, Any]:
-    """model_calls, model_calls_made, model_calls_unshared, and the same three for sql_executions."""
+    """model_calls, model_calls_made, model_calls_unshared, the same three for sql_executions, and cost (unknown is never 0)."""
     store = ArtifactStore(settings().resolved_store_url)
     calls: set[str] = set()
     executions: set[str] = set()
@@ -36,6 +36,7 @@ def shared_counts(
     ledger = Ledger(settings().resolved_ledger_url)
     try:
         made = {kind: ledger.count(kind, invocation) for kind in (MODEL_CALL, SQL_EXECUTION)}
+        costs = [meta["cost"] for meta in ledger.meta_of(calls).values()]
     finally:
         ledger.close()
     return {
@@ -45,6 +46,7 @@ def shared_counts(
         "sql_executions": len(executions),
         "sql_executions_made": made[SQL_EXECUTION],
         "sql_executions_unshared": executions_apart,
+        "cost": {"known_usd": sum(c for c in costs if c is not None), "unknown_calls": sum(c is None for c in costs)},
     }
 
 

@@ -19,7 +19,7 @@ from tasks_lib.evaluation.inputs import load
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS
 from tasks_lib.scoring.publish import read_episodes
 from tasks_lib.store.artifacts import ArtifactStore
-from tasks_lib.store.schemas import AUDIT, CONTRIBUTIONS, INTERVALS, METRICS, ROUTING_METRICS
+from tasks_lib.store.schemas import AUDIT, CONTRIBUTIONS, INTERVALS, METRICS, ROUTING_METRICS, Table
 from tasks_lib.store.settings import settings
 
 
@@ -43,6 +43,15 @@ def failures(run: RunSpec, store: ArtifactStore) -> pl.DataFrame:
     )
 
 
+def _read(store: ArtifactStore, table: Table, key: str | None) -> pl.DataFrame:
+    """The table, or an empty one of its schema when the run has none."""
+    if key is not None:
+        return store.read(table, key)
+    empty = pl.from_arrow(table.schema.empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return empty
+
+
 def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any] | None) -> RunTables:
     """What the page is made from."""
     store = ArtifactStore(settings().resolved_store_url)
@@ -58,14 +67,10 @@ def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any]
         record=facts,
         metrics=store.read(METRICS, record["metrics_key"]),
         intervals=store.read(INTERVALS, record["intervals_key"]),
-        routing_metrics=store.read(ROUTING_METRICS, record["routing_metrics_key"])
-        if "routing_metrics_key" in record
-        else None,
-        routing_intervals=store.read(INTERVALS, record["routing_intervals_key"])
-        if "routing_intervals_key" in record
-        else None,
+        routing_metrics=_read(store, ROUTING_METRICS, record.get("routing_metrics_key")),
+        routing_intervals=_read(store, INTERVALS, record.get("routing_intervals_key")),
         episodes=read_episodes(store, list(record["cell_keys"].values())),
-        failures=failures(run, store),
+        contributions=failures(run, store),
         audit=store.read(AUDIT, record["audit_key"]) if "audit_key" in record else None,
         verification=verification,
         baselines=frozenset(b.name for b in run.backends if b.offline),

@@ -12,6 +12,7 @@ from tasks_lib.evaluation.gold import Gold, GoldUnit
 from tasks_lib.evaluation.inputs import Inputs, load
 from tasks_lib.evaluation.oracle import oracle_plan
 from tasks_lib.evaluation.requests import fused_text
+from tasks_lib.evaluation.retrieval_audit import AuditedTask, AuditedUnit, audit
 from tasks_lib.execution import planner as llm_planner
 from tasks_lib.execution.agents import write_sql
 from tasks_lib.execution.drafts import SqlDraft
@@ -19,7 +20,8 @@ from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.chat import ChatModel
 from tasks_lib.models.client import open_model
 from tasks_lib.protocol.records import AskDecision, CanonicalSlot, DatabaseHandle, LocalRequest, PlanResult
-from tasks_lib.protocol.vocabulary import Behavior, Corpus, DataAgent, Planner, QueryMode, Router
+from tasks_lib.protocol.vocabulary import Behavior, Corpus, DataAgent, Planner, QueryMode, Router, Split
+from tasks_lib.routeenv.search import Catalog
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.jobs import JobContext
 from tasks_lib.store.schemas import ASKS, PLANS, RELEASES, ROUTES
@@ -190,3 +192,15 @@ async def contribution_rows(
 def interactive_ids(folder: str) -> list[str]:
     """Ids of the release's interactive tasks: the default scope of asking."""
     return sorted(t for t, c in load(folder).contracts.items() if c.behavior is Behavior.INTERACTIVE)
+
+
+async def audit_rows(context: JobContext, folder: str) -> list[dict[str, Any]]:
+    """Rows of `audit`: retrieval over a release's catalog, per usable unit and per task (PROTOCOL 6)."""
+    inputs = load(folder)
+    catalog = Catalog.load(inputs.release.public / "catalog")
+    units = [
+        AuditedUnit(u.question, u.database_id, u.corpus, Split(inputs.release.units[u.unit_id].split))
+        for u in inputs.usable_units
+    ]
+    tasks = [AuditedTask(inputs.tasks[t], c.databases, c.behavior) for t, c in sorted(inputs.contracts.items())]
+    return audit(catalog, units, tasks)

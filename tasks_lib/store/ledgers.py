@@ -170,6 +170,18 @@ class Ledger:
                 raise KeyError(name)
         return found
 
+    def meta_of(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Metadata of the completed items among `keys`, without their payloads."""
+        wanted = sorted(set(keys))
+        found: dict[str, dict[str, Any]] = {}
+        with self.engine.connect() as connection:
+            for start in range(0, len(wanted), 500):
+                query = sa.select(items.c.key, items.c.meta).where(
+                    items.c.key.in_(wanted[start : start + 500]), items.c.state == "done"
+                )
+                found |= {row.key: json.loads(row.meta) for row in connection.execute(query)}
+        return found
+
     def count(self, kind: str, run: str | None = None) -> int:
         """Completed items of a kind, of one run when given."""
         query = sa.select(sa.func.count()).select_from(items).where(items.c.kind == kind, items.c.state == "done")
