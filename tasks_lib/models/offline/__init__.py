@@ -47,20 +47,16 @@ def reply(policy: str, request: ChatRequest) -> ChatReply:
     name = task_name(request)
     place = TASKS.get(name)
     if place == "routing":
-        from tasks_lib.models.offline import routing
-
-        return routing.reply(policy, request)
-    if place == "sql":
-        from tasks_lib.models.offline import sql
-
-        return sql.reply(policy, request)
-    if place == "judge":
-        from tasks_lib.models.offline import judge
-
-        return judge.reply(policy, request)
-    raise UnknownPrompt(
-        f"No offline rule for the prompt {name!r}, expected one of {sorted(TASKS)}; correct the heading."
-    )
+        from tasks_lib.models.offline.routing import reply as answer
+    elif place == "sql":
+        from tasks_lib.models.offline.sql import reply as answer
+    elif place == "judge":
+        from tasks_lib.models.offline.judge import reply as answer
+    else:
+        raise UnknownPrompt(
+            f"No offline rule for the prompt {name!r}, expected one of {sorted(TASKS)}; correct the heading."
+        )
+    return answer(policy, request)
 
 
 def policy_digest() -> str:
