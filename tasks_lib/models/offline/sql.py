@@ -46,7 +46,7 @@ def statements(policy: str, opening: str, schema_text: str, postgres: bool) -> l
     if not schema.tables:
         raise ValueError("The prompt's <schema> holds no CREATE TABLE, expected at least one; give the schema text.")
     names = tuple(_PLACEHOLDER.findall(section(opening, "placeholders")))
-    reading = read(schema, section(opening, "request"), names, _scorer(policy))
+    reading = read(schema, section(opening, "request"), names, section(opening, "knowledge"), _scorer(policy))
     return compose(schema, reading, postgres)
 
 

@@ -95,6 +95,7 @@ class _Writer:
             rest = [item for item in reading.filters if item not in same]
             parts = [replace(reading, filters=[*rest, item], both=False, order=None) for item in same]
             return " INTERSECT ".join(self.statement(part) for part in parts)
+        reading = self._reachable(reading)
         needed = self._needed(reading)
         joins, placed = self._from(reading.main, needed)
         several = len(placed) > 1
@@ -119,6 +120,25 @@ class _Writer:
 
     # -- tables --
 
+    def _reachable(self, reading: Reading) -> Reading:
+        """Without the parts on tables that no link leads to: multiplying tables answers nothing and takes hours.
+
+        Placeholders stay: a query that does not use them counts as wrong anyway.
+        """
+
+        def near(column: Column | None) -> bool:
+            return column is None or column.table == reading.main or bool(self._path([reading.main], column.table))
+
+        outputs = [output for output in reading.outputs if near(output.column)]
+        return replace(
+            reading,
+            outputs=outputs or [Output(0, None, "COUNT")],
+            filters=[item for item in reading.filters if near(item.column) or item.kind == "placeholder"],
+            group=[column for column in reading.group if near(column)],
+            order=reading.order if reading.order is not None and near(reading.order.column) else None,
+            counted=reading.counted if self._path([reading.main], reading.counted) else "",
+        )
+
     def _needed(self, reading: Reading) -> list[str]:
         names = [reading.main]
         names += [output.column.table for output in reading.outputs if output.column is not None]
@@ -132,7 +152,7 @@ class _Writer:
         return [name for name in dict.fromkeys(names) if name in self.graph]
 
     def _from(self, main: str, needed: list[str]) -> tuple[str, list[str]]:
-        """FROM text along shortest paths from the tables already placed; what cannot be reached is joined by CROSS JOIN."""
+        """FROM text along shortest paths from the tables already placed; a table no link leads to is multiplied in."""
         placed = [main]
         text = [self._quoted(main)]
         for name in needed:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tasks_lib.models.offline.sql_evidence import clauses
 from tasks_lib.models.offline.sql_lexicon import HINTS, PLACE_HINTS
 from tasks_lib.models.offline.sql_linking import Mention
-from tasks_lib.models.offline.sql_links import Filter, Links
+from tasks_lib.models.offline.sql_links import Filter, Links, Order
 from tasks_lib.models.offline.sql_schema import Column
 from tasks_lib.models.offline.sql_words import name_words
 
@@ -23,6 +24,32 @@ _AFTER_NUMBER: dict[tuple[str, ...], str] = {
 
 class Conditions(Links):
     """Each rule takes the words it understands."""
+
+    def _evidence(self, knowledge: str) -> None:
+        """Conditions, extremes and names that the knowledge gives to words of the request."""
+        if not knowledge.strip():
+            return
+        made, self.known_values = clauses(self.schema, knowledge, self.words, self.weight)
+        for clause in made:
+            span = range(clause.start, clause.end)
+            for item in clause.conditions:
+                kind = "text" if item.quoted else "number"
+                self.out.filters.append(Filter(clause.start, item.column, item.operator, item.value, kind, item.second))
+                self.used.update(i for i, word in enumerate(self.words) if word.low == item.value.lower())
+            if clause.extreme is not None and self.out.order is None:
+                self.out.order = Order(*clause.extreme, 1)
+            if clause.column is not None:
+                if not span:
+                    continue
+                self.mentions = [m for m in self.mentions if m.end <= clause.start or m.start >= clause.end]
+                self.mentions.append(Mention(clause.start, clause.end, (), ((clause.column, 1.0),)))
+                self.mentions.sort(key=lambda mention: mention.start)
+            else:
+                self.used.update(span)
+        columns = [item.column for clause in made for item in clause.conditions]
+        columns += [clause.column for clause in made if clause.column is not None]
+        for name in {column.table for column in columns}:
+            self.weight[name] = min(1.0, self.weight[name] + 0.3)
 
     def _numbers(self) -> None:
         place = 0
@@ -115,15 +142,16 @@ class Conditions(Links):
         for place, word in enumerate(self.words):
             if word.kind != "value" or place in self.used:
                 continue
-            if self._person(place, word.text):
+            known = self.known_values.get(word.low)
+            if known is None and self._person(place, word.text):
                 continue
-            column = self._column_for_value(place, word.text)
+            column = known[0] if known else self._column_for_value(place, word.text)
             joined = last is not None and self.lows[place - 1] in ("or", "and") and place - last.place <= 2
             if joined and last is not None and (column is None or self._bare(place)):
                 column = last.column
             if column is None:
                 continue
-            operator, text = self._value_operator(place, word.text)
+            operator, text = self._value_operator(place, known[1] if known else word.text)
             last = Filter(place, column, operator, text, "text")
             if joined and self.lows[place - 1] == "and" and "both" in self.lows:
                 self.out.both = True

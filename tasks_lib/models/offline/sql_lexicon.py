@@ -202,8 +202,6 @@ ENDING = frozenset(
         "for",
         "ordered",
         "sorted",
-        "order",
-        "sort",
         "having",
         "have",
         "has",

@@ -83,6 +83,7 @@ class Links:
         self.lows = [word.low if word.kind == "word" else "" for word in self.words]
         self.used: set[int] = set()  # places of words that a rule has taken
         self.out = Reading()
+        self.known_values: dict[str, tuple[Column, str]] = {}
         self.weight = self._weights()
 
     def _weights(self) -> dict[str, float]:

@@ -14,18 +14,28 @@ from tasks_lib.models.offline.sql_linking import Mention
 from tasks_lib.models.offline.sql_links import UNKNOWN, Order, Output, Reading, Scorer
 from tasks_lib.models.offline.sql_schema import Schema
 from tasks_lib.models.offline.sql_shape import Shape
-from tasks_lib.models.offline.sql_words import name_words
+from tasks_lib.models.offline.sql_words import STOP, name_words
 
 
-def read(schema: Schema, request: str, placeholders: Sequence[str] = (), scorer: Scorer | None = None) -> Reading:
-    """Read `request` against `schema`. Every placeholder name given may be used as the value of a filter."""
-    return _Reader(schema, request, scorer).read(placeholders)
+def read(
+    schema: Schema,
+    request: str,
+    placeholders: Sequence[str] = (),
+    knowledge: str = "",
+    scorer: Scorer | None = None,
+) -> Reading:
+    """Read `request` against `schema`, with the sentences of `knowledge` that concern it.
+
+    Every placeholder name given may be used as the value of a filter.
+    """
+    return _Reader(schema, request, scorer).read(placeholders, knowledge)
 
 
 class _Reader(Shape, Conditions):
     """The rules in their order."""
 
-    def read(self, placeholders: Sequence[str]) -> Reading:
+    def read(self, placeholders: Sequence[str], knowledge: str) -> Reading:
+        self._evidence(knowledge)
         self._order()
         self._group()
         self._having()
@@ -91,6 +101,8 @@ class _Reader(Shape, Conditions):
             self.out.group = []
         if not self.out.group and outputs and outputs[0].function == "COUNT" and self.out.order is None:
             outputs = [output for output in outputs if output.function or output.place < outputs[0].place]
+        fixed = [item.column for item in self.out.filters if item.operator == "=" and item.kind == "text"]
+        outputs = [output for output in outputs if output.function or output.column not in fixed] or outputs
         if not outputs:
             outputs = self._default_outputs(wanted)
         self.out.distinct = any(low in ("different", "distinct", "unique") for low in self.lows[:8]) and not any(
@@ -165,13 +177,11 @@ class _Reader(Shape, Conditions):
             if tuple(self.lows[place : place + len(phrase)]) == phrase:
                 if phrase == ("count",) and place > 1 and self.lows[place - 1] in ("the", "and"):
                     return 0
-                if (
-                    phrase[0] == "number"
-                    and place
-                    and self.lows[place - 1] in ("the",)
-                    and self.lows[max(0, place - 2)] == "count"
-                ):
+                before = self.lows[place - 1] if place else ""
+                if phrase[0].startswith("number") and self.lows[max(0, place - 2) : place] == ["count", "the"]:
                     return 0
+                if phrase[0].startswith("number") and before not in STOP | LISTING | {"", "total", "count"}:
+                    return 0  # `phone number of`
                 return place + len(phrase)
         return 0
 
@@ -187,7 +197,8 @@ class _Reader(Shape, Conditions):
                 self.out.main = self.out.main or target.tables[0]
             self.out.counted = self.out.counted or target.tables[0]
             return [Output(place, None, "COUNT")]
-        if column is None:
+        if column is None or any(item.column == column for item in self.out.filters):
+            self.out.main = self.out.main or (column.table if column is not None else "")
             return [Output(place, None, "COUNT")]
         self.out.main = self.out.main or column.table
         if "total" in self.lows[end : end + 1] or (

@@ -301,6 +301,11 @@ def _links(tables: tuple[Table, ...], references: list[_Reference]) -> tuple[Lin
                 key = other.key
                 if key and not column.primary and frozenset((table.name, other.name)) not in declared:
                     low = column.name.lower()
-                    if key.name.lower() == low or low.endswith(f"{other.name.lower().rstrip('s')}_{key.name.lower()}"):
+                    if key.name.lower() == low or _names_key(low, other.name.lower(), key.name.lower()):
                         add(column, key, False)
     return tuple(links.values())
+
+
+def _names_key(column: str, table: str, key: str) -> bool:
+    """`start_station_id` or `RepoId` beside `station.id` and `repo.Id`."""
+    return any(column == f"{name}{key}" or column.endswith(f"{name}_{key}") for name in (table, table.rstrip("s")))
