@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 import textwrap
 
-from sqlglot.dialects.postgres import Postgres
-from sqlglot.dialects.sqlite import SQLite
-
 from tasks_lib.corpora.files import words
 from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
 from tasks_lib.corpora.sqlite_schema import quoted
@@ -69,15 +66,22 @@ def _table_text(engine: Engine, table: TableInfo) -> str:
 
 
 _PLAIN = {Engine.SQLITE: re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), Engine.POSTGRES: re.compile(r"[a-z_][a-z0-9_]*")}
-_KEYWORDS = {
-    Engine.SQLITE: frozenset(SQLite.Tokenizer.KEYWORDS),
-    Engine.POSTGRES: frozenset(Postgres.Tokenizer.KEYWORDS),
-}
+_RESERVED = frozenset(
+    """add all alter analyse analyze and any array as asc asymmetric authorization between both by case cast check collate
+    collation column commit concurrently constraint create cross current_catalog current_date current_role current_schema
+    current_time current_timestamp current_user default deferrable delete desc distinct do drop else end escape except
+    exists false fetch for foreign freeze from full grant group having ilike in index initially inner insert intersect
+    into is isnull join lateral leading left like limit localtime localtimestamp natural not nothing notnull null offset
+    on only or order outer overlaps placing primary references returning right select session_user set similar some
+    symmetric system_user table tablesample then to trailing transaction true union unique update user using values
+    variadic verbose when where window with""".split()  # noqa: SIM905 - a hundred quoted words are harder to read
+)
+"""Words that SQLite or PostgreSQL takes for syntax where a name could stand."""
 
 
 def identifier(engine: Engine, name: str) -> str:
-    """Return `name` as it must be written in SQL of the engine: in double quotes unless it is plain and no keyword."""
-    plain = _PLAIN[engine].fullmatch(name) and name.upper() not in _KEYWORDS[engine]
+    """Return `name` as it must be written in SQL of the engine: in double quotes unless it is plain and no reserved word."""
+    plain = _PLAIN[engine].fullmatch(name) and name.lower() not in _RESERVED
     return name if plain else quoted(name)
 
 

@@ -26,6 +26,7 @@ _DESCRIBES = re.compile(
     r"|ALTER\s+TABLE)\b",
     re.IGNORECASE,
 )
+_TABLE = re.compile(r"CREATE\s+(UNLOGGED\s+)?TABLE\b", re.IGNORECASE)
 _KEYS = re.compile(r"\b(PRIMARY|FOREIGN)\s+KEY\b", re.IGNORECASE)
 _COPY = re.compile(r"\s*COPY\s.*\sFROM\s+stdin;\s*$", re.IGNORECASE)
 
@@ -58,11 +59,10 @@ def read_dump(
         try:
             parsed = sqlglot.parse(text, read="postgres")
         except SqlglotError as error:
-            first = " ".join(text.split())[:60]
-            raise CorpusError(
-                corpus, path, "readable CREATE and ALTER TABLE statements", f"{first!r}: {error}"
-            ) from error
+            raise _unreadable(corpus, path, text, str(error).splitlines()[0]) from error
         for node in parsed:
+            if isinstance(node, exp.Command) and _TABLE.match(text):
+                raise _unreadable(corpus, path, text, "not in a form that is understood")
             if isinstance(node, exp.Create) and node.kind == "TABLE" and isinstance(node.this, exp.Schema):
                 tables[_name(node.this.this)] = _table(node.this)
             elif isinstance(node, exp.Create) and node.kind == "VIEW":
@@ -74,6 +74,11 @@ def read_dump(
         raise CorpusError(corpus, path, "a plain PostgreSQL dump", "no CREATE TABLE statement in it")
     infos = tuple(_info(name, table, tables, meanings) for name, table in tables.items())
     return infos, "\n\n".join(statements) + "\n", tuple(views)
+
+
+def _unreadable(corpus: Corpus, path: Path, text: str, reason: str) -> CorpusError:
+    expected = "readable CREATE and ALTER TABLE statements"
+    return CorpusError(corpus, path, expected, f"{' '.join(text.split())[:60]!r}, which is unreadable ({reason})")
 
 
 def _statements(lines: Iterable[str]) -> Iterator[str]:

@@ -169,7 +169,7 @@ class _Resolver:
         if name in self._hidden and any(isinstance(source, exp.Table) for source in sources):
             return True
         # An alias of the select list (ORDER BY, GROUP BY, HAVING), or in PostgreSQL a whole row by its source's name.
-        aliases = {alias.lower() for alias in _named(scope.expression)}
+        aliases = set(_aliases(scope.expression, column))
         rows = {alias.lower() for alias in selected} if self.database.engine is Engine.POSTGRES else set()
         return name in aliases | rows
 
@@ -192,14 +192,17 @@ class _Resolver:
         if not isinstance(source, Scope):
             return None
         expression = source.expression
-        given = expression.parent.args.get("alias") if expression.parent is not None else None
+        named = expression
+        while isinstance(named.parent, exp.SetOperation):  # inside a recursive CTE its first branch stands for it
+            named = named.parent
+        given = named.parent.args.get("alias") if named.parent is not None else None
         if isinstance(given, exp.TableAlias) and given.args.get("columns"):
             return frozenset(column.name.lower() for column in given.args["columns"])
         if isinstance(expression, exp.SetOperation):
             return self._outputs(source.set_operation_scopes[0]) if source.set_operation_scopes else None
         if not isinstance(expression, exp.Select):
             return None
-        names = {name.lower() for name in _named(expression) if name != "*"}
+        names = {name.lower() for name in expression.named_selects if name != "*"}
         for projection in expression.selects:
             if projection.is_star:
                 wanted = projection.table.lower() if isinstance(projection, exp.Column) else ""
@@ -232,8 +235,20 @@ class _Resolver:
                 self.shadowed.append(column.name)
 
 
-def _named(expression: exp.Expr) -> list[str]:
-    return expression.named_selects if isinstance(expression, exp.Query) else []
+def _aliases(query: exp.Expr, column: exp.Column) -> Iterator[str]:
+    """Names that the select list itself makes, lower case; `column` may not be explained by the alias it stands under."""
+    if isinstance(query, exp.SetOperation):
+        yield from (name.lower() for name in query.named_selects)
+    elif isinstance(query, exp.Select):
+        for projection in query.selects:
+            if isinstance(projection, exp.Alias) and not any(node is projection for node in _ancestors(column)):
+                yield projection.alias.lower()
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
 
 
 def _constants(engine: Engine, text: str, literal_starts: dict[int, str]) -> Iterator[Constant]:
@@ -243,8 +258,8 @@ def _constants(engine: Engine, text: str, literal_starts: dict[int, str]) -> Ite
             yield Constant(written, token.start, token.end, True)
         elif token.kind is TokenKind.NAME and token.start in literal_starts:
             yield Constant(literal_starts[token.start], token.start, token.end, False)
-        elif token.kind is TokenKind.STRING and "'" in written:
-            yield Constant(written[written.index("'") + 1 : -1].replace("''", "'"), token.start, token.end, False)
-        elif token.kind is TokenKind.STRING:  # $tag$text$tag$
+        elif token.kind is TokenKind.STRING and written.startswith("$"):  # $tag$text$tag$
             edge = written.index("$", 1) + 1
             yield Constant(written[edge:-edge], token.start, token.end, False)
+        elif token.kind is TokenKind.STRING:  # 'text' or E'text'
+            yield Constant(written[written.index("'") + 1 : -1].replace("''", "'"), token.start, token.end, False)
