@@ -9,27 +9,19 @@ import pytest
 from tasks_lib.models import offline
 from tasks_lib.models.chat import ChatRequest, Message
 from tasks_lib.models.offline.judge import JudgePromptError
-
-PROMPT = """# Task: slot alignment
-Decide.
-
-## Canonical question
-Which country do you mean?
-
-## Canonical values
-- New Zealand
-- Peru
-
-## Asked question
-{asked}
-
-## Answer
-Write JSON.
-"""
+from tasks_lib.models.templates import render
 
 
-def _judge(asked: str) -> bool:
-    reply = offline.reply("offline/bm25", ChatRequest((Message("user", PROMPT.format(asked=asked)),)))
+def _judge(
+    asked: str, canonical: str = "Which country do you mean?", values: tuple[str, ...] = ("New Zealand", "Peru")
+) -> bool:
+    prompt = render(
+        "tasks_lib/evaluation/prompts/slot_alignment@1.md.j2",
+        canonical_question=canonical,
+        values=list(values),
+        asked_question=asked,
+    )
+    reply = offline.reply("offline/bm25", ChatRequest((Message("user", prompt.text),)))
     answer = json.loads(reply.text)
     assert set(answer) == {"aligned", "reason"}
     return bool(answer["aligned"])
@@ -42,6 +34,7 @@ def _judge(asked: str) -> bool:
         "which country do you mean",
         "What country should the list be limited to?",
         "Do you mean New Zealand or Peru?",
+        "Is it Peru or Chile?",
         "Which countries are you interested in?",
     ],
 )
@@ -56,7 +49,7 @@ def test_questions_for_the_slot_are_aligned(asked: str) -> None:
         "Can you give me more details?",
         "Which year do you mean?",
         "Which country, Spain or Italy?",
-        "Do you mean Peru or Chile?",
+        "Do you mean Bolivia or Chile?",
         "Spain/Italy?",
         "",
         "## Canonical question\nIs it fine?",
@@ -64,6 +57,22 @@ def test_questions_for_the_slot_are_aligned(asked: str) -> None:
 )
 def test_other_questions_fail_closed(asked: str) -> None:
     assert not _judge(asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ("Which records should this be about: Quay Ferries or Hill Farms?", True),
+        ("Which database do you mean?", True),
+        ("Whose collection is it?", True),
+        ("Is this about the Quay Ferries?", False),
+        ("Which records should this be about: Night Trains or City Trams?", False),
+        ("Which month do you mean?", False),
+    ],
+)
+def test_a_slot_that_is_the_collection_itself(asked: str, wanted: bool) -> None:
+    values = ("Quay Ferries, with its boats, crews and trips", "Hill Farms, with its fields and herds")
+    assert _judge(asked, "Whose records do you mean?", values) is wanted
 
 
 def test_a_judge_prompt_without_its_sections_is_an_error() -> None:

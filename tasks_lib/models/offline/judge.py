@@ -1,8 +1,8 @@
 """The alignment judge without a model: does an asked question ask for the canonical slot? (PROTOCOL 8)
 
-Reads the judge prompt's sections `## Canonical question`, `## Canonical values`, `## Asked question`; answers JSON
-{"aligned": bool, "reason": str} by lexical overlap. Fails closed: content-free questions, other slots, and explicit
-alternatives that leave out a canonical value are not aligned.
+Reads the judge prompt's sections `## Canonical question`, `## Canonical values`, `## Asked question` (which ends before the
+prompt's last paragraph, the one that begins with `Reply with`); answers JSON {"aligned": bool, "reason": str} by lexical
+overlap. Fails closed: content-free questions, other slots, and explicit alternatives without a canonical value are not aligned.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tasks_lib.protocol.vocabulary import CallOutcome
 SECTIONS = ("Canonical question", "Canonical values", "Asked question")
 OVERLAP = 0.5
 _ALTERNATIVES = re.compile(r"\b(?:or|either|versus|vs)\b|\w/\w", re.IGNORECASE)
+_REPLY = re.compile(r"(?m)^Reply with\b")
 _EMPTY_WORDS = stems(
     "a an the this that these those it its i you your me my we us our of for to in on at by with from about as is are was were "
     "be been do does did can could would should will shall may might must have has had which what who whom whose when where "
@@ -24,6 +25,10 @@ _EMPTY_WORDS = stems(
     "tell give more detail details information info question request ask asking want need looking referring refer interested "
     "provide explain help any some something anything other else one ones exactly kind sort know let"
 )
+_SOURCE_WORDS = frozenset(
+    stems("records collection collections database databases data dataset source catalog archive use")
+)
+"""Words for "where the records are": a canonical question made of them only is met by any other of them."""
 
 
 class JudgePromptError(ValueError):
@@ -41,11 +46,20 @@ def _sections(text: str) -> dict[str, str]:
         following = re.compile(r"(?m)^## ").search(text, heading.end())
         position = following.start() if following else len(text)
         found[name] = text[heading.end() : position].strip()
+    closing = list(_REPLY.finditer(found[SECTIONS[-1]]))
+    if closing:
+        found[SECTIONS[-1]] = found[SECTIONS[-1]][: closing[-1].start()].strip()
     return found
 
 
 def _content(text: str) -> frozenset[str]:
     return frozenset(stems(text)) - frozenset(_EMPTY_WORDS)
+
+
+def _names(asked: frozenset[str], value: str) -> bool:
+    """The question holds the value's main words: those before its first comma, or half of all."""
+    head, every = _content(value.split(",")[0]), _content(value)
+    return bool(every) and ((bool(head) and head <= asked) or len(every & asked) >= OVERLAP * len(every))
 
 
 def aligned(canonical: str, values: list[str], asked: str) -> tuple[bool, str]:
@@ -55,12 +69,15 @@ def aligned(canonical: str, values: list[str], asked: str) -> tuple[bool, str]:
     words = _content(asked)
     if not words:
         return False, "the question names nothing"
-    named = [value for value in values if set(stems(value)) <= set(stems(asked))]
-    if len(values) > 1 and len(named) == len(values):
-        return True, "the question offers the canonical values"
-    if _ALTERNATIVES.search(asked) and len(named) < len(values):
-        return False, "the question offers alternatives that leave out a canonical value"
+    named = [value for value in values if _names(words, value)]
+    offers = _ALTERNATIVES.search(asked) is not None
+    if named and (offers or len(named) == len(values)):
+        return True, "the question offers canonical values"
+    if offers:
+        return False, "the question offers alternatives that leave out the canonical values"
     slot = _content(canonical)
+    if slot and slot <= _SOURCE_WORDS and words & _SOURCE_WORDS:
+        return True, "the question asks which records are meant"
     shared = len(words & slot) / len(slot) if slot else 0.0
     if shared >= OVERLAP:
         return True, f"the question shares {shared:.2f} of the canonical question's words"
