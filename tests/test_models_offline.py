@@ -68,11 +68,13 @@ def test_other_questions_fail_closed(asked: str) -> None:
         ("Is this about the Quay Ferries?", False),
         ("Which records should this be about: Night Trains or City Trams?", False),
         ("Which month do you mean?", False),
+        ("Which month should I use?", False),
     ],
 )
 def test_a_slot_that_is_the_collection_itself(asked: str, wanted: bool) -> None:
     values = ("Quay Ferries, with its boats, crews and trips", "Hill Farms, with its fields and herds")
-    assert _judge(asked, "Whose records do you mean?", values) is wanted
+    for canonical in ("Whose records do you mean?", "Which collection of records should I use?"):
+        assert _judge(asked, canonical, values) is wanted
 
 
 def test_a_judge_prompt_without_its_sections_is_an_error() -> None:

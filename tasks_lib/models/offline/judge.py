@@ -23,10 +23,10 @@ _EMPTY_WORDS = stems(
     "be been do does did can could would should will shall may might must have has had which what who whom whose when where "
     "how why and or either if not no please clarify clarification clearer specify specific specifically mean meant meaning "
     "tell give more detail details information info question request ask asking want need looking referring refer interested "
-    "provide explain help any some something anything other else one ones exactly kind sort know let"
+    "provide explain help any some something anything other else one ones exactly kind sort know let use using"
 )
 _SOURCE_WORDS = frozenset(
-    stems("records collection collections database databases data dataset source catalog archive use")
+    stems("records collection collections database databases data dataset source catalog archive")
 )
 """Words for "where the records are": a canonical question made of them only is met by any other of them."""
 
