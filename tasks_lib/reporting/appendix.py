@@ -78,12 +78,25 @@ def _fact(value: Any) -> str:
 
 
 def not_original(run: RunTables) -> str:
-    """One sentence naming corpora whose databases are surrogates or replicas; empty when there is none."""
+    """A sentence for every corpus whose databases are surrogates or replicas; empty when there is none."""
     found = [
         (corpus, [o for o in NOT_ORIGINAL if origins.get(o)])
         for corpus, origins in run.record["manifest"]["origins"].items()
     ]
-    return " ".join(f"{c}: {'/'.join(o)}: not {_names(c)} results." for c, o in found if o)
+    return " ".join(
+        f"{_names(c)} databases are marked {' and '.join(o)}: not {_names(c)} results." for c, o in found if o
+    )
+
+
+def warnings(run: RunTables) -> list[str]:
+    """What a reader must know before any number: origins, cells that are missing, a failed verification."""
+    found = [not_original(run)]
+    scored, whole = len(run.cells()), 72 * len(run.backends)
+    if scored < whole:
+        found.append(f"{count(whole - scored)} of {count(whole)} cells are not complete and not shown.")
+    if run.verification is not None and not run.verification.get("ok"):
+        found.append("The verification of this run failed: do not use its values.")
+    return [w for w in found if w]
 
 
 def _names(corpus: str) -> str:
@@ -97,7 +110,10 @@ def facts(run: RunTables) -> list[tuple[str, str]]:
     known = f"{cost['known_usd']:.4f} USD known"
     if cost["unknown_calls"]:
         known += f"; the price of {count(cost['unknown_calls'])} calls is unknown and not in it"
-    wrong = int(run.contributions.filter(pl.col("kind") != VerdictKind.CORRECT)["n"].sum())
+    failed = run.contributions.filter(pl.col("kind") != VerdictKind.CORRECT)
+    by_kind = failed.group_by("kind").agg(pl.col("n").sum()).sort("n", "kind", descending=[True, False])
+    kinds = ", ".join(f"{words(kind)} {count(n)}" for kind, n in by_kind.iter_rows())
+    wrong = int(failed["n"].sum())
     total = int(run.contributions["n"].sum())
     found = [
         ("Run", str(r["run"])),
@@ -124,7 +140,7 @@ def facts(run: RunTables) -> list[tuple[str, str]]:
         *found,
         ("Cost", known),
         ("Time", seconds),
-        ("Failed contributions", f"{count(wrong)} of {count(total)} verdicts"),
+        ("Failed contributions", f"{count(wrong)} of {count(total)} verdicts" + (f": {kinds}" if kinds else "")),
     ]
 
 
@@ -150,8 +166,7 @@ def tasks(run: RunTables) -> View:
         "Tasks scored, by corpus and behavior",
         [*text_columns("Corpus", "Databases by origin"), *(Column(str(b)) for b in Behavior), Column("All")],
         rows,
-        not_original(run),
-        "No task was scored.",
+        empty="No task was scored.",
     )
 
 

@@ -7,7 +7,7 @@ description for readers who do not see it; its numbers stand in a table of the p
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -91,6 +91,11 @@ def _svg(chart: Any, name: str, title: str, description: str) -> str:
     return head.replace("<svg ", f"<svg{opening.group(1)} ", 1) + svg[opening.end() :]
 
 
+def _domain(percents: Iterable[float]) -> list[float]:
+    """From 0 to the next full ten above the largest value."""
+    return [0.0, min(100.0, 10.0 * (int(max(percents)) // 10 + 1))]
+
+
 def routing_figure(run: RunTables) -> Figure | None:
     """RA-Set of every backend and router with its interval; None without a routing study."""
     import altair as alt
@@ -106,7 +111,7 @@ def routing_figure(run: RunTables) -> Figure | None:
         return None
     frame = pl.DataFrame(rows, schema=["backend", "router", "value", "low", "high"], orient="row")
     y = alt.Y("router:N", sort=[str(r) for r in ROUTING_STUDY_ROUTERS], title=None, axis=alt.Axis(grid=False))
-    x = alt.X("low:Q", title="RA-Set, percent", scale=alt.Scale(domainMin=0, nice=True))
+    x = alt.X("low:Q", title="RA-Set, percent", scale=alt.Scale(domain=_domain(r[4] for r in rows)))
     whole = alt.layer(
         alt.Chart().mark_rule(color=MODE_COLOURS["router"], strokeWidth=2).encode(x=x, x2="high:Q", y=y),
         alt.Chart().mark_circle(color=MODE_COLOURS["router"], size=70, opacity=1).encode(x="value:Q", y=y),
@@ -146,7 +151,8 @@ def modes_figure(run: RunTables) -> Figure | None:
     x = alt.X("backend:N", sort=run.backends, title=None, axis=alt.Axis(labelAngle=0, labelLimit=130))
     panels = []
     for metric in ("EA-Micro", "R+E-Graph"):
-        y = alt.Y("value:Q", title=f"{metric}, percent", scale=alt.Scale(domainMin=0))
+        top = _domain(d[3] for d in dots if d[2] == metric)
+        y = alt.Y("value:Q", title=f"{metric}, percent", scale=alt.Scale(domain=top))
         offset = alt.XOffset("mode:N", sort=domain)
         bar = (
             alt.Chart(bars.filter(pl.col("metric") == metric)).mark_bar().encode(x=x, xOffset=offset, y=y, color=colour)
@@ -196,7 +202,12 @@ def stages_figure(run: RunTables) -> Figure | None:
         .mark_bar(stroke=GRID, strokeWidth=0.5)
         .encode(
             y=alt.Y("row:N", sort=[f"{b}, {i}" for b, i in weights], title=None, axis=alt.Axis(labelLimit=240)),
-            x=alt.X("share:Q", title="Share of tasks", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+            x=alt.X(
+                "share:Q",
+                title="Share of tasks",
+                axis=alt.Axis(format="%", tickCount=5, grid=False),
+                scale=alt.Scale(domain=[0, 1]),
+            ),
             color=alt.Color(
                 "stage:N",
                 scale=alt.Scale(domain=domain, range=[STAGE_COLOURS[s] for s in shown]),

@@ -135,7 +135,7 @@ def page_html(run: RunTables) -> str:
     )
     html = env.get_template("page.html.j2").render(
         record=run.record,
-        warning=appendix.not_original(run),
+        warnings=appendix.warnings(run),
         sections=sections(run),
         css=(TEMPLATES / "page.css").read_text("utf-8") + figures.palette_css(),
         script=(TEMPLATES / "sort.js").read_text("utf-8"),

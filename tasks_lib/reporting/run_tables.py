@@ -79,6 +79,7 @@ class RunTables:
     audit: pl.DataFrame | None = None
     verification: Mapping[str, Any] | None = None
     baselines: frozenset[str] = frozenset()
+    _cells: tuple[Cell, ...] = field(init=False, repr=False)
     _metric: dict[tuple[str, str, str, str], Ratio] = field(init=False, repr=False)
     _routing: dict[tuple[str, str, str], Ratio] = field(init=False, repr=False)
     _bands: dict[tuple[str, str, str], Band] = field(init=False, repr=False)
@@ -112,6 +113,7 @@ class RunTables:
             .select("backend", "router", "metric", "numerator", "denominator")
             .iter_rows()
         }
+        object.__setattr__(self, "_cells", tuple(c for c in grid(self.backends) if c.cell_id in cells))
         object.__setattr__(self, "_metric", metric)
         object.__setattr__(self, "_routing", routing)
         bands = {(r["subject"], r["metric"], r["scope"]): _band(r) for r in self.intervals.iter_rows(named=True)}
@@ -126,13 +128,8 @@ class RunTables:
 
     def cells(self, **fixed: str | tuple[str, ...]) -> list[Cell]:
         """Scored cells, in grid order, whose factors have the given values (one, or any of several)."""
-        scored = {key[0] for key in self._metric}
         wanted = {k: (v,) if isinstance(v, str) else v for k, v in fixed.items()}
-        return [
-            c
-            for c in grid(self.backends)
-            if c.cell_id in scored and all(str(getattr(c, k)) in values for k, values in wanted.items())
-        ]
+        return [c for c in self._cells if all(str(getattr(c, k)) in values for k, values in wanted.items())]
 
     def ratio(self, cell_id: str, metric: str, slice_: str = "all", value_of: str = "all") -> Ratio | None:
         """A cell's value, or None when the cell is not scored or the slice holds no task."""

@@ -1,4 +1,11 @@
 "use strict";
+// A box that does not scroll needs no place in the tab order.
+const boxes = [...document.querySelectorAll(".scroll[role=region]")];
+const fit = () => boxes.forEach((box) => {
+  box.tabIndex = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight ? 0 : -1;
+});
+addEventListener("resize", fit);
+fit();
 // Sorts a table by the column whose head is pressed; numbers by data-v, words by text, 0/0 and missing always last.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
