@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tasks_lib.execution.agents import Example, SqlDraft, write_sql
+from tasks_lib.execution.planner import plan
 from tasks_lib.models.backends import OFFLINE_POLICIES, BackendSpec
 from tasks_lib.models.client import open_model
 from tasks_lib.models.offline.sql import statements
 from tasks_lib.models.offline.sql_schema import parse_schema
-from tasks_lib.protocol.records import DatabaseHandle, LocalRequest
+from tasks_lib.protocol.records import DatabaseHandle, LocalRequest, PublicTask
 from tasks_lib.protocol.vocabulary import Corpus, DataAgent, Engine, QueryMode
 from tasks_lib.sql.canonical import CanonicalResult
 from tasks_lib.sql.comparators import compare
@@ -221,6 +222,53 @@ async def test_an_empty_result_makes_the_adapter_try_the_next_candidate(
     found = await result(runner, handle, twice.sql or "")
     assert found is not None
     assert found.rows == ((54.0,),)
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence", "sql"),
+    [
+        (
+            "How many keepers are well paid?",
+            "well paid refers to salary > 2600",
+            "SELECT COUNT(*) FROM keeper WHERE salary > 2600",
+        ),
+        (
+            "What are the names of towers in Caledonia?",
+            "tower refers to lighthouse; Caledonia refers to country = 'Scotland'",
+            "SELECT name FROM lighthouse WHERE country = 'Scotland'",
+        ),
+        ("Give the age of VIK.", '"Vik" is the last_name', "SELECT age FROM keeper WHERE last_name = 'Vik'"),
+        (
+            "What is the name of the most ancient lighthouse?",
+            "most ancient refers to MIN(built_year)",
+            "SELECT name FROM lighthouse ORDER BY built_year ASC LIMIT 1",
+        ),
+        (
+            "How many keepers are there?",
+            "busy refers to salary > 9; share = DIVIDE(SUM(age = 3), COUNT(age))",
+            "SELECT COUNT(*) FROM keeper",
+        ),
+    ],
+)
+def test_evidence_gives_conditions_columns_and_extremes(text: str, evidence: str, sql: str) -> None:
+    prompt = f"# Task: sql\n\n<knowledge>\n{evidence}\n</knowledge>\n\n<request>\n{text}\n</request>\n"
+    assert statements(POLICY, prompt, SCHEMA, False)[0] == sql
+
+
+@pytest.mark.parametrize(
+    ("text", "order", "edges"),
+    [
+        ("Find the town with the oldest mill, then list concerts in that town.", ["db_mill", "db_show"], 1),
+        ("Which concerts were played in the town returned by the oldest mill?", ["db_mill", "db_show"], 1),
+        ("List concerts and also mills.", ["db_show", "db_mill"], 0),
+    ],
+)
+async def test_the_offline_plan_follows_the_wording(text: str, order: list[str], edges: int, ledger: Ledger) -> None:
+    descriptions = {"db_show": "concerts and singers on stage", "db_mill": "mills, millers and rivers"}
+    task = PublicTask("t", Corpus.SPIDER, text, tuple(descriptions))
+    model = open_model(BackendSpec(name="offline", model=POLICY, temperature=None), ledger)
+    made = await plan(task, text, tuple(descriptions), descriptions, model, 0)
+    assert (list(made.result.order), len(made.result.edges), made.result.ok) == (order, edges, True)
 
 
 @pytest.mark.parametrize("policy", OFFLINE_POLICIES)

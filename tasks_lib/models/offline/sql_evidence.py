@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tasks_lib.models.offline.sql_linking import Mention, Word, mentions_in, words_of
 from tasks_lib.models.offline.sql_schema import Column, Schema
@@ -83,28 +84,50 @@ def clauses(
     made: list[Clause] = []
     values: dict[str, tuple[Column, str]] = {}
     lows = [word.low for word in words]
+    stems = {part for word in words for part in (word.stem, *word.low.split())}
+    for said in (said for part in knowledge.split("\n\n") for said in _sentences(part)):
+        start, end = _place(said, lows, stems)
+        if start < 0:
+            continue
+        conditions = _conditions(columns, said.meaning)
+        if conditions:
+            made.append(Clause(start, end, conditions))
+        elif extreme := _EXTREME.match(said.meaning):
+            column = columns.get(extreme[2])
+            if column is not None:
+                made.append(Clause(start, end, extreme=(column, extreme[1].upper() == "MAX")))
+        elif re.fullmatch(r"[\w.`\" -]+", said.meaning):
+            column = _named(schema, columns, said.meaning, weight)
+            if column is not None and end == start + 1 and words[start].kind == "value":
+                values[words[start].low] = (column, said.phrase)
+            elif column is not None:
+                made.append(Clause(start, end, column=column))
+    return made, values
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A sentence cut in two. `lows`: words of its phrase; `content`: (stem, word) of those that say something."""
+
+    phrase: str
+    meaning: str
+    lows: tuple[str, ...]
+    content: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=4096)
+def _sentences(knowledge: str) -> tuple[_Said, ...]:
+    found = []
     for sentence in re.split(r"[;\n]|\.\s", knowledge):
         parts = _SAYS.split(sentence.strip(), maxsplit=1)
         if len(parts) != 2 or len(sentence) > 400:
             continue
-        phrase, meaning = parts[0].strip(), parts[1].strip().rstrip(".")
-        start, end = _place(phrase, words, lows)
-        if start < 0:
-            continue
-        conditions = _conditions(columns, meaning)
-        if conditions:
-            made.append(Clause(start, end, conditions))
-        elif extreme := _EXTREME.match(meaning):
-            column = columns.get(extreme[2])
-            if column is not None:
-                made.append(Clause(start, end, extreme=(column, extreme[1].upper() == "MAX")))
-        elif re.fullmatch(r"[\w.`\" -]+", meaning):
-            column = _named(schema, columns, meaning, weight)
-            if column is not None and end == start + 1 and words[start].kind == "value":
-                values[words[start].low] = (column, phrase.strip("\"'` "))
-            elif column is not None:
-                made.append(Clause(start, end, column=column))
-    return made, values
+        phrase = parts[0].strip("\"'` ")
+        words = [word for word in words_of(phrase) if word.kind != "sign"]
+        if words:
+            content = tuple((word.stem, word.low) for word in words if word.low not in STOP)
+            found.append(_Said(phrase, parts[1].strip().rstrip("."), tuple(word.low for word in words), content))
+    return tuple(found)
 
 
 def _conditions(columns: _Columns, meaning: str) -> tuple[Condition, ...]:
@@ -136,18 +159,13 @@ def _named(schema: Schema, columns: _Columns, meaning: str, weight: Mapping[str,
     return max((c for c, score in ranked[0].columns if score == top), key=lambda c: weight[c.table])
 
 
-def _place(phrase: str, words: Sequence[Word], lows: Sequence[str]) -> tuple[int, int]:
+def _place(said: _Said, lows: Sequence[str], stems: set[str]) -> tuple[int, int]:
     """Where a phrase stands in the request: its words in a row, or (0, 0) when most of them occur, or (-1, -1)."""
-    plain = phrase.strip("\"'` ")
-    wanted = [word.low for word in words_of(plain) if word.kind != "sign"]
-    if not wanted:
-        return -1, -1
-    for start in range(len(lows)):
-        if lows[start] == plain.lower():
+    whole, size = said.phrase.lower(), len(said.lows)
+    for start, low in enumerate(lows):
+        if low == whole:
             return start, start + 1
-        if lows[start] == wanted[0] and list(lows[start : start + len(wanted)]) == wanted:
-            return start, start + len(wanted)
-    stems = {part for word in words for part in (word.stem, *word.low.split())}
-    content = [word for word in words_of(plain) if word.low not in STOP and word.kind != "sign"]
-    share = sum(word.stem in stems or word.low in stems for word in content) / (len(content) or 1)
-    return (0, 0) if content and share >= ENOUGH else (-1, -1)
+        if low == said.lows[0] and tuple(lows[start : start + size]) == said.lows:
+            return start, start + size
+    share = sum(stem in stems or low in stems for stem, low in said.content) / (len(said.content) or 1)
+    return (0, 0) if said.content and share >= ENOUGH else (-1, -1)
