@@ -24,7 +24,7 @@ from flows.layers import ensure_chain, wanted_tasks
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
-from tasks_lib.models.chat import ProviderUnavailable
+from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS, grid
@@ -36,7 +36,7 @@ from tasks_lib.store.schemas import METRICS
 from tasks_lib.store.settings import settings
 
 log = logging.getLogger("dsabench.factorial")
-FAULTS = (ProviderUnavailable, DatabaseFault)
+FAULTS = (ProviderUnavailable, BackendMisconfigured, DatabaseFault)
 
 
 @dataclass

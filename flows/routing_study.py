@@ -18,7 +18,7 @@ from flows.layers import ensure_routes, wanted_tasks
 from flows.wanted import RunSpec
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
-from tasks_lib.models.chat import ProviderUnavailable
+from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
 from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS
 from tasks_lib.scoring.routing_tables import routing_tables
@@ -39,7 +39,7 @@ async def run_routing_study(run: RunSpec) -> dict[str, Any]:
     async def one(backend: BackendSpec, router: Router) -> None:
         try:
             routes[(backend.name, str(router))] = await ensure_routes(run, backend, router, invocation)
-        except ProviderUnavailable as error:
+        except (ProviderUnavailable, BackendMisconfigured) as error:
             missing[(backend.name, str(router))] = str(error)
             log.error("%s %s is not complete: %s", backend.name, router, error)
 
