@@ -15,9 +15,11 @@ import pytest
 from catalog_support import ferries
 
 from tasks_lib.catalog import routedb
+from tasks_lib.catalog.columns import label, meaning
 from tasks_lib.catalog.identities import Identities
 from tasks_lib.catalog.values import PER_COLUMN, PER_DATABASE
-from tasks_lib.corpora.model import CorpusDatabase
+from tasks_lib.catalog.wording import safe_value
+from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase
 from tasks_lib.models.embeddings import embed
 from tasks_lib.protocol.vocabulary import Corpus, Engine
 from tasks_lib.store.artifacts import conform
@@ -165,3 +167,47 @@ def test_postgres_values_come_from_the_examples_uncounted(make: Make) -> None:
     database = replace(make("f_1", corpus=Corpus.LIVESQLBENCH), engine=Engine.POSTGRES, path=Path("/nonexistent.sql"))
     entities = built(database)["cat_entities"]
     assert {(r["value"], r["count"]) for r in entities} == {("Brindal north 1", 0), ("Brindal coast", 0)}
+
+
+@pytest.mark.parametrize("value", ["Brindal", "2021-05-01", "-12345.678901", "1234567890", "A-7", "19:03:21"])
+def test_ordinary_values_may_be_shown(value: str) -> None:
+    assert safe_value(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        " ",
+        "x" * 61,
+        "a@sea.example",
+        "https://sea.example",
+        "+44 20 7946 0000",
+        "(020) 794-6000",
+        "0af3" * 8,
+        "a\tb",
+        "caf\ufffd",
+    ],
+)
+def test_prose_addresses_and_damaged_text_may_not(value: str) -> None:
+    assert not safe_value(value)
+
+
+def test_described_columns_are_named_in_few_words() -> None:
+    assert (
+        label(ColumnInfo("dpt", "TEXT", "VARCHAR(20). Port of departure. PK. Example: Oslam.")) == "Port of departure"
+    )
+    assert label(ColumnInfo("dpt", "TEXT", "long " * 20)) == "dpt"
+    assert label(ColumnInfo("DepartPort", "TEXT")) == "depart port"
+    assert (
+        meaning(ColumnInfo("dpt", "TEXT", "TEXT. Port of departure. Example: Oslam"))
+        == "Port of departure. Example: Oslam"
+    )
+    assert meaning(ColumnInfo("body", "TEXT", "Text. ")) == "Text."
+
+
+def test_unknown_row_counts_are_not_told_as_no_rows(make: Make) -> None:
+    database = make("f_1")
+    tables = tuple(replace(table, row_count=0) for table in database.tables)
+    rows = built(replace(database, tables=tables))
+    assert " 0 rows" not in text_of(rows)

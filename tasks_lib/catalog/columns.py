@@ -22,6 +22,13 @@ _CODE_NAME = re.compile(
 )
 
 
+_TYPE = re.compile(
+    r"(?:text|real|bigint|integer|int|smallint|varchar|char|date|timestamp|bigserial|serial|jsonb|boolean|numeric)(?:\(.*\))?",
+    re.I,
+)
+_EXAMPLES = re.compile(r"\s*(?:\bPK\b\.?|\bExamples?:|\bPossible values:|\be\.g\.)")
+
+
 class Role(StrEnum):
     """What a column can be used for."""
 
@@ -51,13 +58,16 @@ def role(table: TableInfo, column: ColumnInfo, synthetic: bool) -> Role:
     return Role.FILTER
 
 
-def label(column: ColumnInfo) -> str:
-    """A column in a few words: its meaning when that is short, else its name as words."""
-    name = words(column.name)
-    meaning = " ".join(column.meaning.split())
-    return meaning.rstrip(".") if meaning and len(meaning) <= 60 else name
-
-
 def meaning(column: ColumnInfo) -> str:
-    """What a column holds, in words: its described meaning, else its name as words."""
-    return " ".join(column.meaning.split()) or words(column.name)
+    """What a column holds, in words: its described meaning without a leading type, else its name as words."""
+    described = " ".join(column.meaning.split())
+    first, _, rest = described.partition(". ")
+    if rest and _TYPE.fullmatch(first):
+        described = rest
+    return described or words(column.name)
+
+
+def label(column: ColumnInfo) -> str:
+    """A column in a few words: what its description says before it gives examples when that is short, else its name."""
+    short = _EXAMPLES.split(meaning(column))[0].strip().rstrip(".")
+    return short if short and len(short) <= 60 else words(column.name)

@@ -80,7 +80,8 @@ class _Writer:
         tables = [words(table.name) for table in database.tables]
         rows = sum(table.row_count for table in database.tables)
         shown = listed(tables[:12] + ([f"{len(tables) - 12} more"] if len(tables) > 12 else []))
-        summary = self.hide(f"{title[:1].upper()}{title[1:]}. Holds {rows} rows in {len(tables)} tables: {shown}.")
+        held = f"{rows} rows in {len(tables)} tables" if rows else f"{len(tables)} tables"
+        summary = self.hide(f"{title[:1].upper()}{title[1:]}. Holds {held}: {shown}.")
         self.rows["cat_databases"].append(
             {
                 "database_id": public,
@@ -114,7 +115,8 @@ class _Writer:
         table_id = self.ids.table(database.corpus, database.name, table.name)
         labels = [label(column) for column in table.columns]
         shown = listed(labels[:15] + ([f"{len(labels) - 15} more"] if len(labels) > 15 else []))
-        summary = self.hide(f"{words(table.name)}: {table.row_count} rows with {shown}.")
+        held = f"{table.row_count} rows with {shown}" if table.row_count else shown
+        summary = self.hide(f"{words(table.name)}: {held}.")
         self.rows["cat_tables"].append(
             {
                 "table_id": table_id,

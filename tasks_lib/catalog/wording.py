@@ -13,7 +13,8 @@ MAX_VALUE = 60
 
 _SPLIT = re.compile(r"[_\W]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])")
 _PRIVATE_COLUMN = re.compile(r"passw|passwd|secret|token|ssn|social security|credit card|e-?mail|phone|fax|iban", re.I)
-_PERSONAL = re.compile(r"@|https?://|\+?\d[\d\s().-]{7,}\d$|[0-9a-f]{24,}$", re.I)
+_PERSONAL = re.compile(r"@|https?://|^\+?[\d(][\d\s().-]{7,}\d$|[0-9a-f]{24,}$", re.I)
+_PLAIN = re.compile(r"-?\d+(\.\d+)?|\d{4}-\d{2}-\d{2}( .*)?")  # numbers and dates look like telephone numbers
 _MARKED = re.compile(r"[_\d]")
 
 
@@ -33,7 +34,7 @@ def safe_value(value: str) -> bool:
         0 < len(value.strip()) <= MAX_VALUE
         and value.isprintable()
         and "\ufffd" not in value
-        and not _PERSONAL.search(value)
+        and (_PLAIN.fullmatch(value.strip()) is not None or not _PERSONAL.search(value.strip()))
     )
 
 
