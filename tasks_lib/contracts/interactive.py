@@ -11,7 +11,7 @@ from itertools import combinations
 
 from tasks_lib.contracts.contract import Candidate, Unit
 from tasks_lib.contracts.pool import Pool
-from tasks_lib.contracts.questions import locked, normal, plural, words
+from tasks_lib.contracts.questions import normal, plural, words
 from tasks_lib.corpora.model import CorpusDatabase
 from tasks_lib.protocol.records import Branch
 from tasks_lib.protocol.vocabulary import Behavior
@@ -74,5 +74,4 @@ def _candidate(pool: Pool, form: str, units: list[Unit]) -> Candidate:
         branches=tuple(branches),
         slot_question=SLOT_QUESTIONS[pool.number(f"slot {form}") % len(SLOT_QUESTIONS)],
         aggregation="the contribution of the branch that is meant",
-        theme=", ".join(locked(units[0].question, units[0].literals)),
     )

@@ -23,7 +23,7 @@ _IMPERATIVE = re.compile(
     re.IGNORECASE,
 )
 _DETERMINED = re.compile(r"^(?:the|all|each|every|both|our|their|his|her|its|a|an)\s", re.IGNORECASE)
-_PARTICIPLE = r"(?:been|left|won|sold|made|given|taken|had|become|gone|come|done|written|sung|run|paid|\w+ed)"
+_PARTICIPLE = r"(?:been|left|won|sold|made|given|taken|had|become|gone|come|done|written|sung|run|paid|built|held|kept|seen|shown|sent|spent|taught|bought|led|set|drawn|caught|grown|known|worn|\w+ed)"
 _INVERTED = re.compile(r"(?<!who )(?<!that )(?<!which )\b(?:do|does|did|can|could|should|would|will)\b", re.IGNORECASE)
 
 _PLAIN_BEFORE = lexicon("plain_before")
@@ -32,6 +32,7 @@ _AFTER = lexicon("may_follow")
 _VERBS = lexicon("verbs")
 _PERSONS = lexicon("persons")
 _DIRECT = lexicon("direct_heads")
+_UNNAMED = lexicon("unnamed")
 _DETERMINERS = lexicon("determiners")
 
 
@@ -153,6 +154,8 @@ def referent(question: str) -> Referent | None:
         if at is None:
             return None
         noun, rest = " ".join(tokens[:at]), " ".join(tokens[at:])
+        if re.match(r"(?:is|are|was|were) (?:the|an?) ", rest):  # "which country is the airport located in"
+            return None
         head = _head(f"the {noun}")
         if head is None or stem(head) != head:
             return None
@@ -250,7 +253,7 @@ def with_referent(question: str, value: str, thing: Referent) -> str | None:
     tail = [t.lower() for t in tokens[-4:-1]]
     if {"that", "who", "which"} & set(tail):  # "the routes that serve 'Salem'": the last word is a verb
         return _joined(tokens, thing.phrase, after) if stem(thing.head) in _DIRECT else None
-    if "the" not in tail:
+    if "the" not in tail or stem(last) in _UNNAMED:
         return None
     noun = "title" if last in _TITLES and thing.head in _TITLES else "name"
     return _joined(tokens, f"with the same {noun} as {thing.phrase}", after)

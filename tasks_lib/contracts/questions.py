@@ -106,11 +106,13 @@ def locked(question: str, literals: Iterable[str]) -> tuple[str, ...]:
 
 
 def distinctive(value: object) -> bool:
-    """Whether a value can tie two databases: a name, not a flag, a small number, a letter or a month."""
+    """Whether a value can tie two databases: a name or a code, not a flag, a small number, a letter, a month or a noun."""
     if isinstance(value, bool) or not isinstance(value, str):
         return isinstance(value, int) and not isinstance(value, bool) and value >= 1000 and not 1900 <= value <= 2100
     text = value.strip()
     if len(text) < 3 or text.casefold() in _COMMON_VALUES or "\n" in text or len(text) > 60:
+        return False
+    if text == text.lower() and text.isalpha():  # a common noun, no name
         return False
     if re.fullmatch(r"[-+]?[\d.,]+", text):
         return text.isdigit() and len(text) >= 4 and not 1900 <= int(text) <= 2100

@@ -1,6 +1,6 @@
 """PRIVATE. Release folders: building one from corpora and a profile, and loading one with its hashes verified.
 
-    public/tasks.parquet  public/catalog/<table>.parquet
+    public/tasks.parquet  public/catalog/cat_<table>.parquet
     private/{contracts,units,databases,rejected}.parquet  private/locations.json  manifest.json
 
 `manifest.json` holds the sha256 of every other file but `locations.json`, which names this machine's folders. Two builds from
