@@ -16,14 +16,17 @@ from typing import Any
 from tasks_lib.models.chat import ChatReply, ChatRequest, ToolCall
 from tasks_lib.models.offline.retrieval import scorer
 from tasks_lib.models.offline.routing_needs import Need, needs_of, sounds_like_a_goal
-from tasks_lib.models.offline.routing_view import View, read_view
+from tasks_lib.models.offline.routing_view import Profile, View, read_view
 from tasks_lib.protocol.vocabulary import Behavior, CallOutcome
 
 MAX_NEEDS = 4
 """Searches an episode makes beyond the one for the whole request."""
 
 LEADERS = 5
-"""Databases an episode inspects."""
+"""Databases an episode inspects at most."""
+
+LOOK_UPS = 9
+"""Searches and inspections together, so that an episode ends within ten turns."""
 
 MOST = 8
 """Databases a route selects at most (the protocol's largest task)."""
@@ -72,9 +75,21 @@ class Choice:
     confidence: float
 
 
-def _scores(policy: str, query: str, databases: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
-    """Score of each database's text for a query, never negative."""
-    return {d: max(0.0, float(s)) for d, s in zip(databases, scorer(policy)(query, texts), strict=True)}
+def _scores(policy: str, query: str, profiles: Mapping[str, Profile]) -> dict[str, float]:
+    """Score of each database for a query, never negative.
+
+    Words are counted over all that was observed; a sentence vector of so much text is a blur, so MiniLM takes the best of
+    the summary and the tables.
+    """
+    score = scorer(policy)
+    if policy != "offline/minilm":
+        texts = [profile.text for profile in profiles.values()]
+        return {d: max(0.0, float(s)) for d, s in zip(profiles, score(query, texts), strict=True)}
+    parts = [(d, text) for d, profile in profiles.items() for text in (profile.summary, *profile.tables) if text]
+    best = dict.fromkeys(profiles, 0.0)
+    for (d, _), s in zip(parts, score(query, [text for _, text in parts]), strict=True):
+        best[d] = max(best[d], float(s))
+    return best
 
 
 def _supported(view: View, query: str, scores: Mapping[str, float]) -> dict[str, float]:
@@ -104,25 +119,24 @@ def _tied(whole: Mapping[str, float], margins: Margins) -> bool:
 
 def choose(policy: str, view: View) -> Choice | None:
     """The route the evidence supports, or None when nothing was observed."""
-    databases = [d for d, p in view.profiles.items() if p.inspected] or list(view.profiles)
-    if not databases:
+    known = {d: p for d, p in view.profiles.items() if p.inspected} or view.profiles
+    if not known:
         return None
-    texts = [view.profiles[d].text for d in databases]
     margins = MARGINS[policy]
-    whole = _supported(view, view.text, _scores(policy, view.text, databases, texts))
+    whole = _supported(view, view.text, _scores(policy, view.text, known))
     ranked = _ranked(whole)
     total = sum(whole[d] for d in ranked[:2])
     confidence = round(whole[ranked[0]] / total, 2) if total > 0 else 0.0
     if view.answer:
-        told = _relative(_scores(policy, view.answer, databases, texts))
+        told = _relative(_scores(policy, view.answer, known))
         both = {d: s + told[d] for d, s in _relative(whole).items()}
         return Choice({_ranked(both)[0]: ()}, Behavior.INTERACTIVE, (), confidence)
     needs = needs_of(view.request)
-    if len(needs) == 1 or len(databases) == 1:
+    if len(needs) == 1 or len(known) == 1:
         ambiguous = _tied(whole, margins) and len(view.request.split()) <= SHORT
         topology = Behavior.INTERACTIVE if ambiguous else Behavior.SINGLE
         return Choice({ranked[0]: ()}, topology, (), confidence)
-    owner = _owners(policy, view, needs, whole, databases, texts, margins)
+    owner = _owners(policy, view, needs, whole, known, margins)
     served: dict[str, tuple[Need, ...]] = {}
     for need, database in zip(needs, owner, strict=True):
         served[database] = (*served.get(database, ()), need)
@@ -144,28 +158,27 @@ def _owners(
     view: View,
     needs: Sequence[Need],
     whole: Mapping[str, float],
-    databases: Sequence[str],
-    texts: Sequence[str],
+    known: Mapping[str, Profile],
     margins: Margins,
 ) -> list[str]:
     """The database of each need. The clearest need chooses first; later ones reuse a chosen database where it is as good."""
     context = _relative(whole)
-    raw = [_scores(policy, need.text, databases, texts) for need in needs]
+    raw = [_scores(policy, need.text, known) for need in needs]
     strongest = max(max(r.values()) for r in raw)
     blended = []
     for need, scores in zip(needs, raw, strict=True):
         own = _relative(_supported(view, need.text, scores))
-        blended.append(_relative({d: NEED_WEIGHT * own[d] + (1 - NEED_WEIGHT) * context[d] for d in databases}))
+        blended.append(_relative({d: NEED_WEIGHT * own[d] + (1 - NEED_WEIGHT) * context[d] for d in known}))
     ranked = [_ranked(b) for b in blended]
     gaps = [1 - blended[i][r[1]] for i, r in enumerate(ranked)]
     owner: dict[int, str] = {}
     chosen: list[str] = []
     for i in sorted(range(len(needs)), key=lambda k: (-round(gaps[k], 9), k)):
         best = ranked[i][0]
-        known = [d for d in ranked[i] if d in chosen]
+        used = [d for d in ranked[i] if d in chosen]
         weak = max(raw[i].values()) < FLOOR * strongest or len(chosen) >= MOST
-        if known and (weak or blended[i][known[0]] >= 1 - margins.same):
-            owner[i] = known[0]
+        if used and (weak or blended[i][used[0]] >= 1 - margins.same):
+            owner[i] = used[0]
         else:
             owner[i] = best
             chosen.append(best)
@@ -222,13 +235,13 @@ def _next_action(policy: str, view: View, skills: bool) -> tuple[str, dict[str, 
     for query in queries:
         if query not in view.searched:
             return search, {"query": query}
-    databases = list(view.profiles)
-    if not databases:
+    if not view.profiles:
         return None
-    summaries = [view.profiles[d].summary for d in databases]
-    rankings = [_ranked(_supported(view, q, _scores(policy, q, databases, summaries))) for q in queries]
+    # Summaries alone, which every database found has: what has been inspected must not weigh more than what has not.
+    summaries = {d: Profile(summary=p.summary) for d, p in view.profiles.items()}
+    rankings = [_ranked(_supported(view, q, _scores(policy, q, summaries))) for q in queries]
     leaders = dict.fromkeys([*rankings[0][:2], *(r[0] for r in rankings[1:]), *rankings[0][2:]])
-    for database in list(leaders)[: min(LEADERS, max(3, len(queries)))]:
+    for database in list(leaders)[: min(LEADERS, max(3, len(queries)), LOOK_UPS - len(queries))]:
         if database not in view.looked:
             return inspect, {"database_id": database}
     return None
@@ -251,8 +264,7 @@ def _submission(policy: str, view: View, skills: bool) -> dict[str, Any]:
 
 def _ask(policy: str, view: View) -> dict[str, Any]:
     """Ask when the two leaders cannot be told apart: the question offers the two by their public titles."""
-    databases = list(view.profiles)
-    whole = _scores(policy, view.request, databases, [view.profiles[d].text for d in databases]) if databases else {}
+    whole = _scores(policy, view.request, view.profiles) if view.profiles else {}
     if not _tied(whole, MARGINS[policy]):
         return {"ask": False, "question": ""}
     one, other = (view.profiles[d].title for d in _ranked(whole)[:2])

@@ -20,7 +20,6 @@ _CANDIDATES = re.compile(r"(?s)<candidates>\n(.*?)\n</candidates>")
 _CLARIFICATION = re.compile(r"(?s)<clarification>\nQuestion: (.*?)\nAnswer: (.*?)\n</clarification>")
 _OBSERVATION = re.compile(r"""(?s)<observation action="(\w+)" arguments='(\{[^\n]*\})'>\n(.*?)\n</observation>""")
 _OBJECT_KEYS = ("table_id", "column_id", "capability_id")
-_TEXT_KEYS = ("summary", "text")
 SEARCHES = frozenset({"search_catalog", "route_search"})
 LOOKS = frozenset({"inspect_database", "load_database_skill"})
 
@@ -31,9 +30,10 @@ class RoutingPromptError(ValueError):
 
 @dataclass
 class Profile:
-    """What was observed of one database: its summary, the lines of an inspection, evidence and object ids (no repeats)."""
+    """What was observed of one database: its summary, table and other lines of an inspection, evidence and object ids."""
 
     summary: str = ""
+    tables: dict[str, None] = field(default_factory=dict)
     lines: dict[str, None] = field(default_factory=dict)
     evidence: dict[str, None] = field(default_factory=dict)
     objects: dict[str, None] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Profile:
     @property
     def text(self) -> str:
         """Observed text, without ids."""
-        return "\n".join([self.summary, *self.lines])
+        return "\n".join([self.summary, *self.tables, *self.lines])
 
     @property
     def title(self) -> str:
@@ -85,11 +85,12 @@ def _note(profile: Profile, row: Mapping[str, Any], own_lines: bool) -> None:
             profile.objects[str(row[key])] = None
     if not own_lines:
         return
-    text = next((str(row[key]) for key in _TEXT_KEYS if row.get(key)), "")
-    if not text and "columns" in row:
-        text = f"{row.get('name', '')}: {', '.join(map(str, row['columns']))}"
-    if text:
-        profile.lines[text] = None
+    if row.get("text"):
+        profile.lines[str(row["text"])] = None
+    elif row.get("summary"):
+        profile.tables[str(row["summary"])] = None
+    elif "columns" in row:
+        profile.tables[f"{row.get('name', '')}: {', '.join(map(str, row['columns']))}"] = None
 
 
 def _read(view: View, action: str, arguments: Mapping[str, Any], data: Mapping[str, Any]) -> None:
