@@ -133,9 +133,7 @@ class Conditions(Links):
             return column
         if year.isdigit() and 1500 <= int(year) <= 2100 and (hint := self.hinted(("year", "date", "time"))):
             return hint[0]
-        if left and (column := self.pick(left, True)):
-            return column
-        return None
+        return self.pick(left, True) if left and cue == "" else None
 
     def _values(self) -> None:
         last: Filter | None = None

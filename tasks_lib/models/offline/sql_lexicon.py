@@ -162,6 +162,9 @@ ORDER_CUES: tuple[tuple[str, ...], ...] = (
     ("in", "ascending", "order"),
     ("in", "descending", "order"),
     ("in", "descending", "alphabetical", "order"),
+    ("in", "ascending", "alphabetical", "order"),
+    ("ascending", "order"),
+    ("descending", "order"),
     ("alphabetically",),
 )
 

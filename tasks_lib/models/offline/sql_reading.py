@@ -14,7 +14,7 @@ from tasks_lib.models.offline.sql_linking import Mention
 from tasks_lib.models.offline.sql_links import UNKNOWN, Order, Output, Reading, Scorer
 from tasks_lib.models.offline.sql_schema import Schema
 from tasks_lib.models.offline.sql_shape import Shape
-from tasks_lib.models.offline.sql_words import STOP, name_words
+from tasks_lib.models.offline.sql_words import name_words
 
 
 def read(
@@ -89,6 +89,10 @@ class _Reader(Shape, Conditions):
                 chosen = pair if column in pair and not spoken else chosen
                 if column in pair and self.lows[mention.start - 2 : mention.start] == ["first", "and"]:
                     chosen = pair
+            if self.words[mention.start].stem == "name" and mention.end == mention.start + 1:
+                for name in sorted(self._beside(mention)):
+                    pair = self.person_names(self.schema.table(name))
+                    chosen = pair if pair and self.name_column(name) in (*pair, None) else chosen
             outputs.extend(Output(mention.start, c) for c in chosen if not any(o.column == c for o in outputs))
         group_place = getattr(self, "group_place", 0)
         counting = any(o.function for o in outputs)
@@ -177,13 +181,16 @@ class _Reader(Shape, Conditions):
             if tuple(self.lows[place : place + len(phrase)]) == phrase:
                 if phrase == ("count",) and place > 1 and self.lows[place - 1] in ("the", "and"):
                     return 0
-                before = self.lows[place - 1] if place else ""
                 if phrase[0].startswith("number") and self.lows[max(0, place - 2) : place] == ["count", "the"]:
                     return 0
-                if phrase[0].startswith("number") and before not in STOP | LISTING | {"", "total", "count"}:
-                    return 0  # `phone number of`
+                if phrase[0].startswith("number") and self._inside_name(place):
+                    return 0
                 return place + len(phrase)
         return 0
+
+    def _inside_name(self, place: int) -> bool:
+        """Whether `number` belongs to a name: `phone number of`, or a column `number of seats`."""
+        return any(m.columns and (m.start < place < m.end or (m.end == place and not m.tables)) for m in self.mentions)
 
     def _count(self, place: int, end: int) -> list[Output]:
         distinct = any(low in ("different", "distinct", "unique") for low in self.lows[end : end + 2])
