@@ -19,8 +19,8 @@ from tasks_lib.reporting.tables import defined, mean, mode_cells
 from tasks_lib.reporting.views import percent, words
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS
 
-INK, GRID, FAINT = "#1b1f24", "#d9dde2", "#57606a"
-DARK = {INK: "#e6e8eb", GRID: "#3a414a", FAINT: "#a4adb8"}
+INK, GRID, FAINT, HALO = "#1b1f24", "#d9dde2", "#57606a", "#fdfdfe"
+DARK = {INK: "#e6e8eb", GRID: "#3a414a", FAINT: "#a4adb8", HALO: "#15181c"}
 MODE_COLOURS = {"fused": "#6b8fb8", "router": "#1f5a94", "privileged": "#b98a3e"}
 DARK |= {"#6b8fb8": "#5f86b3", "#1f5a94": "#8cc0f5", "#b98a3e": "#d9a95a"}
 STAGE_COLOURS = {
@@ -159,7 +159,7 @@ def modes_figure(run: RunTables) -> Figure | None:
         )
         dot = (
             alt.Chart(points.filter(pl.col("metric") == metric))
-            .mark_circle(size=22, opacity=0.9, color=INK)
+            .mark_circle(size=40, opacity=1, color=INK, stroke=HALO, strokeWidth=1)
             .encode(x=x, xOffset=offset, y=y)
         )
         panels.append((bar + dot).properties(width=max(200, min(460, 115 * len(run.backends))), height=210))
