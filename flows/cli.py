@@ -210,7 +210,6 @@ def run(
 
 def _headline(record: dict[str, Any]) -> str:
     from tasks_lib.reporting.page import headline_text
-
     from tasks_lib.store.artifacts import ArtifactStore
     from tasks_lib.store.schemas import METRICS
     from tasks_lib.store.settings import settings

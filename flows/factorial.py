@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -106,6 +106,7 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
     record["cells_started"] = await fan_out(run, ready, keys)
     record["cell_keys"] = {c.cell_id: keys[c.cell_id] for c in ready}
     record["cells"] = len(ready)
+    record["chains"] = {f"{b} {r}": asdict(k) for (b, r), k in layers.keys.items()}
     if layers.missing:
         reasons = "; ".join(f"{b} {r}: {why}" for (b, r), why in sorted(layers.missing.items()))
         record |= {

@@ -10,37 +10,27 @@ import polars as pl
 from prefect import flow
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from pydantic import Field
-from tasks_lib.reporting.page import RunTables, write_page
 
 from flows import runs
 from flows.verification import verify_run
-from flows.wanted import RunSpec, chain_keys
+from flows.wanted import RunSpec, recorded_chains
 from tasks_lib.evaluation.inputs import load
-from tasks_lib.scoring.cells import FACTORIAL_ROUTERS
+from tasks_lib.reporting.page import RunTables, write_page
 from tasks_lib.scoring.publish import read_episodes
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.schemas import AUDIT, CONTRIBUTIONS, INTERVALS, METRICS, ROUTING_METRICS, Table
 from tasks_lib.store.settings import settings
 
 
-def failures(run: RunSpec, store: ArtifactStore) -> pl.DataFrame:
-    """Wrong required contributions by backend, data agent and verdict."""
+def failures(record: dict[str, Any], store: ArtifactStore) -> pl.DataFrame:
+    """Required contributions by backend, data agent and verdict, over every planner, mode and state."""
     frames = []
-    for backend in run.backends:
-        for router in FACTORIAL_ROUTERS:
-            for agent, key in chain_keys(run, backend, router).contributions.items():
-                if store.ok(CONTRIBUTIONS, key):
-                    frames.append(
-                        store.read(CONTRIBUTIONS, key).select("backend", pl.lit(str(agent)).alias("data_agent"), "kind")
-                    )
-    if not frames:
-        return pl.DataFrame(schema={"backend": pl.String, "data_agent": pl.String, "kind": pl.String, "n": pl.UInt32})
-    return (
-        pl.concat(frames)
-        .group_by("backend", "data_agent", "kind")
-        .agg(pl.len().alias("n"))
-        .sort("backend", "data_agent", "kind")
-    )
+    for (backend, _), chain in recorded_chains(record).items():
+        for agent, key in chain.contributions.items():
+            frame = store.read(CONTRIBUTIONS, key).select("kind")
+            frames.append(frame.with_columns(backend=pl.lit(backend), data_agent=pl.lit(str(agent))))
+    together = pl.concat(frames).group_by("backend", "data_agent", "kind").agg(pl.len().alias("n"))
+    return together.sort("backend", "data_agent", "kind")
 
 
 def _read(store: ArtifactStore, table: Table, key: str | None) -> pl.DataFrame:
@@ -58,7 +48,7 @@ def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any]
     manifest = dict(load(run.release).release.manifest)
     manifest.pop("files", None)
     facts = {
-        **{k: v for k, v in record.items() if k not in ("cell_keys", "spec")},
+        **{k: v for k, v in record.items() if k not in ("cell_keys", "chains", "spec")},
         "release": Path(run.release).name,
         "manifest": manifest,
         "backends": [b.model_dump(mode="json") for b in run.backends],
@@ -70,7 +60,7 @@ def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any]
         routing_metrics=_read(store, ROUTING_METRICS, record.get("routing_metrics_key")),
         routing_intervals=_read(store, INTERVALS, record.get("routing_intervals_key")),
         episodes=read_episodes(store, list(record["cell_keys"].values())),
-        contributions=failures(run, store),
+        contributions=failures(record, store),
         audit=store.read(AUDIT, record["audit_key"]) if "audit_key" in record else None,
         verification=verification,
         baselines=frozenset(b.name for b in run.backends if b.offline),

@@ -9,11 +9,11 @@ from flows import runs
 from flows.counts import call_keys
 from flows.layers import wanted_tasks
 from flows.runtime import write_json
-from flows.wanted import RunSpec, chain_keys
+from flows.wanted import ChainKeys, RunSpec, recorded_chains
 from tasks_lib.evaluation.gold import Gold, GoldFault
 from tasks_lib.evaluation.inputs import load
-from tasks_lib.protocol.vocabulary import DataAgent
-from tasks_lib.scoring.cells import FACTORIAL_ROUTERS, parse
+from tasks_lib.protocol.vocabulary import DataAgent, Router
+from tasks_lib.scoring.cells import parse
 from tasks_lib.scoring.publish import read_episodes
 from tasks_lib.scoring.recompute import check as recompute
 from tasks_lib.scoring.tables import layers_of
@@ -32,6 +32,7 @@ async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
     contracts = [inputs.contracts[t] for t in wanted_tasks(run)]
     requests = {t: task.request for t, task in inputs.tasks.items()}
     keys: dict[str, str] = record.get("cell_keys", {})
+    chains = recorded_chains(record)
     problems: list[str] = []
     if not keys or "metrics_key" not in record:
         problems.append(f"run {run.run_id} has no scored cells; resume it before verifying.")
@@ -48,7 +49,7 @@ async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
         problems += again.problems
         episodes = read_episodes(store, list(keys.values()))
         problems += check_totals(episodes, contracts, len(keys)) + check_invariants(episodes)
-        problems += _fused(run, store, requests, list(keys))
+        problems += _fused(store, requests, chains)
     ledger = Ledger(settings().resolved_ledger_url, run=f"verify:{uuid.uuid4().hex[:8]}")
     try:
         async with SqlRunner(ledger) as runner:
@@ -56,7 +57,6 @@ async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
             report["gold_certificate"] = await _certificate(gold, problems)
             if report["gold_certificate"]["ok"]:
                 problems += await check_diagnostics(contracts, requests, gold, runner)
-        chains = {(b.name, r): chain_keys(run, b, r) for b in run.backends for r in FACTORIAL_ROUTERS}
         findings = inputs.scanner.scan_calls(ledger, call_keys([parse(c) for c in keys], chains) if not missing else [])
     finally:
         ledger.close()
@@ -78,22 +78,17 @@ async def _certificate(gold: Gold, problems: list[str]) -> dict[str, Any]:
     return {"ok": not wrong, "units": counts}
 
 
-def _fused(run: RunSpec, store: ArtifactStore, requests: dict[str, str], cells: list[str]) -> list[str]:
-    ready = {(c.split(".")[0], c.split(".")[1]) for c in cells}
-    for backend in run.backends:
-        for router in FACTORIAL_ROUTERS:
-            if (backend.name, str(router)) not in ready:
-                continue
-            chain = chain_keys(run, backend, router)
-            for agent in DataAgent:
-                layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[agent]})
-                questions = {a["task_id"]: a["question"] for a in layers["asks"]}
-                exchanges = {
-                    (r["task_id"], r["branch_id"]): (questions[r["task_id"]], r["answer"])
-                    for r in layers["releases"]
-                    if r["released"]
-                }
-                found = check_fused(layers["contributions"], requests, exchanges)
-                if found:
-                    return found
+def _fused(store: ArtifactStore, requests: dict[str, str], chains: dict[tuple[str, Router], ChainKeys]) -> list[str]:
+    for chain in chains.values():
+        for agent in DataAgent:
+            layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[agent]})
+            questions = {a["task_id"]: a["question"] for a in layers["asks"]}
+            exchanges = {
+                (r["task_id"], r["branch_id"]): (questions[r["task_id"]], r["answer"])
+                for r in layers["releases"]
+                if r["released"]
+            }
+            found = check_fused(layers["contributions"], requests, exchanges)
+            if found:
+                return found
     return []

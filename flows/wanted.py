@@ -6,6 +6,7 @@ everything done. The keys of one (backend, router) chain are derived from each o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -81,6 +82,16 @@ class ChainKeys:
             "clarified": self.clarified,
             "plans": self.plans,
         }
+
+
+def recorded_chains(record: Mapping[str, Any]) -> dict[tuple[str, Router], ChainKeys]:
+    """The chains a run's record says its cells rest on: what is verified and reported, whatever the code of today wants."""
+    found = {}
+    for name, keys in record.get("chains", {}).items():
+        backend, router = name.split(" ")
+        contributions = {DataAgent(a): k for a, k in keys["contributions"].items()}
+        found[(backend, Router(router))] = ChainKeys(**{**keys, "contributions": contributions})
+    return found
 
 
 def routes_key(run: RunSpec, backend: BackendSpec, router: Router) -> str:
