@@ -36,7 +36,6 @@ COMPARISONS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("taller", "than"), ">"),
     (("heavier", "than"), ">"),
     (("later", "than"), ">"),
-    (("bigger", "than"), ">"),
     (("less", "than"), "<"),
     (("fewer", "than"), "<"),
     (("lower", "than"), "<"),
@@ -251,3 +250,28 @@ FUNCTIONS: dict[str, str] = {
     "min": "MIN",
 }
 """Word -> aggregate function."""
+
+ALWAYS_LISTING = frozenset({"show", "list", "give", "return", "find", "what", "display"})
+"""Of those, the words that begin such a part anywhere."""
+
+HAVING_WORDS = frozenset(
+    ["have", "has", "had", "having", "with", "by", "in", "of", "are", "contain", "taken", "made", "that", "who"]
+)
+"""Words one of which stands just before a condition on a count: `that have at least 2 keepers`."""
+
+COMMON_DOINGS = frozenset({"frequently", "commonly", "often"})
+COMMON = COMMON_DOINGS | {"common", "frequent"}
+"""After `most` or `least`: how often a value occurs. Doings speak of what stands before them."""
+
+GRADED = frozenset({"recent", "recently", "popular", "expensive"})
+"""Superlatives only after `most` or `least`."""
+
+DOWNWARDS: tuple[tuple[str, ...], ...] = (
+    ("high", "to", "low"),
+    ("highest", "to", "lowest"),
+    ("most", "to", "least"),
+    ("oldest", "to", "youngest"),
+)
+
+MOST_ROWS = 1000
+"""A number beside a superlative beyond this is no number of rows."""

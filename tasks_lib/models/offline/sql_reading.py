@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tasks_lib.models.offline.sql_conditions import Conditions
-from tasks_lib.models.offline.sql_lexicon import ENDING, FUNCTIONS, LISTING, SUPERLATIVES
+from tasks_lib.models.offline.sql_lexicon import ALWAYS_LISTING, ENDING, FUNCTIONS, LISTING, SUPERLATIVES
 from tasks_lib.models.offline.sql_linking import Mention
 from tasks_lib.models.offline.sql_links import UNKNOWN, Order, Output, Reading, Scorer
 from tasks_lib.models.offline.sql_schema import Schema
@@ -55,17 +55,9 @@ class _Reader(Shape, Conditions):
             fresh = (
                 place == 0 or self.words[place - 1].kind == "sign" or self.lows[place - 1] in ("and", "please", "also")
             )
-            if (
-                low in LISTING
-                and (fresh or low in ("show", "list", "give", "return", "find", "what", "display"))
-                and not (low == "which" and not fresh)
-            ):
+            if low in LISTING and (fresh or low in ALWAYS_LISTING):
                 inside = True
-            elif (
-                low in ENDING
-                and place > 0
-                and not (low in ("for", "of", "in") and inside and place + 1 < len(self.lows) and False)
-            ):
+            elif low in ENDING and place > 0:
                 inside = False
             flags.append(inside)
         return flags
@@ -76,6 +68,7 @@ class _Reader(Shape, Conditions):
         wanted = [m for m in self.mentions if inside[m.start] and self.free(m)]
         strict = any(m.columns and not m.tables and m.columns[0][1] >= 0.55 for m in wanted)
         for mention in wanted:
+            # A word that is a table and a column alike is the column only where its table is named beside it.
             table_like = bool(mention.tables) and not (
                 mention.columns and mention.columns[0][1] >= 0.95 and self._beside(mention)
             )
@@ -94,14 +87,13 @@ class _Reader(Shape, Conditions):
                     pair = self.person_names(self.schema.table(name))
                     chosen = pair if pair and self.name_column(name) in (*pair, None) else chosen
             outputs.extend(Output(mention.start, c) for c in chosen if not any(o.column == c for o in outputs))
-        group_place = getattr(self, "group_place", 0)
         counting = any(o.function for o in outputs)
         if self.out.group and counting and not any(o.column == self.out.group[0] and not o.function for o in outputs):
             many = self.phrase((("how", "many"),)) is not None
-            outputs.append(Output(-1 if many else group_place, self.out.group[0]))
+            outputs.append(Output(-1 if many else self.group_place, self.out.group[0]))
         elif self.out.group and not counting and self.out.order is None and not self.out.having:
             if not any(o.column == self.out.group[0] for o in outputs) and not outputs:
-                outputs.append(Output(group_place, self.out.group[0]))
+                outputs.append(Output(self.group_place, self.out.group[0]))
             self.out.group = []
         if not self.out.group and outputs and outputs[0].function == "COUNT" and self.out.order is None:
             outputs = [output for output in outputs if output.function or output.place < outputs[0].place]

@@ -6,7 +6,19 @@ Belongs here: what decides ORDER BY, GROUP BY, HAVING, LIMIT and NOT IN. Does no
 
 from __future__ import annotations
 
-from tasks_lib.models.offline.sql_lexicon import DESCENDING, GROUP_CUES, LISTING, ORDER_CUES, SUPERLATIVES
+from tasks_lib.models.offline.sql_lexicon import (
+    COMMON,
+    COMMON_DOINGS,
+    DESCENDING,
+    DOWNWARDS,
+    GRADED,
+    GROUP_CUES,
+    HAVING_WORDS,
+    LISTING,
+    MOST_ROWS,
+    ORDER_CUES,
+    SUPERLATIVES,
+)
 from tasks_lib.models.offline.sql_linking import Mention
 from tasks_lib.models.offline.sql_links import UNKNOWN, Links, Order
 from tasks_lib.models.offline.sql_schema import Column
@@ -24,19 +36,7 @@ class Shape(Links):
         start, end = found
         if self.lows[start:end][-1:] == ["order"] and end < len(self.lows) and self.lows[end] in ("of", "by"):
             end += 1
-        descending = (
-            any(low in DESCENDING for low in self.lows[start:])
-            or self.phrase(
-                (
-                    ("high", "to", "low"),
-                    ("highest", "to", "lowest"),
-                    ("most", "to", "least"),
-                    ("oldest", "to", "youngest"),
-                ),
-                start,
-            )
-            is not None
-        )
+        descending = any(low in DESCENDING for low in self.lows[start:]) or self.phrase(DOWNWARDS, start) is not None
         count = self.phrase((("number", "of"), ("count",), ("frequency",)), end)
         mention = self.mention_at(end, 9, lambda m: bool(m.columns))
         while mention and mention.tables and (follower := self.mention_at(mention.end, 0, lambda m: bool(m.columns))):
@@ -96,26 +96,7 @@ class Shape(Links):
             mention = self.mention_at(end + 1 + 2 * (end == place), 1, lambda m: bool(m.tables))
             if mention is None or (mention.columns and mention.columns[0][1] >= 0.95 and mention.columns[0][0].numeric):
                 continue
-            if not any(
-                low
-                in (
-                    "have",
-                    "has",
-                    "had",
-                    "having",
-                    "with",
-                    "by",
-                    "in",
-                    "of",
-                    "are",
-                    "contain",
-                    "taken",
-                    "made",
-                    "that",
-                    "who",
-                )
-                for low in self.lows[max(0, place - 3) : place]
-            ):
+            if HAVING_WORDS.isdisjoint(self.lows[max(0, place - 3) : place]):
                 continue
             self.out.having = (operator, str(self.number(end)))
             self.out.counted = mention.tables[0]
@@ -129,14 +110,10 @@ class Shape(Links):
             if low in ("most", "least") and self.lows[place - 1] == "at":
                 continue
             descending, hints = SUPERLATIVES[low]
-            if low in ("recent", "recently", "popular", "expensive") and self.lows[place - 1] not in ("most", "least"):
+            if low in GRADED and self.lows[place - 1] not in ("most", "least"):
                 continue
             end = place + 1
-            if (
-                low in ("most", "least")
-                and end < len(self.lows)
-                and self.lows[end] in ("recent", "recently", "popular", "expensive")
-            ):
+            if low in ("most", "least") and end < len(self.lows) and self.lows[end] in GRADED:
                 descending, hints = SUPERLATIVES[self.lows[end]][0] == (low == "most"), SUPERLATIVES[self.lows[end]][1]
                 end += 1
             limit = self.number(place - 1) or self.number(end) or self._rows_wanted()
@@ -151,14 +128,8 @@ class Shape(Links):
             if count:
                 self.used.update(range(place, count))
             self.used.update(at for at in (place - 1, end) if self.number(at))
-            size = int(limit) if limit else 1
-            common = end < len(self.lows) and self.lows[end] in (
-                "common",
-                "frequent",
-                "frequently",
-                "commonly",
-                "often",
-            )
+            size = int(limit) if limit and limit.isdigit() and int(limit) <= MOST_ROWS else 1
+            common = end < len(self.lows) and self.lows[end] in COMMON
             measured = self.measure(direct)
             if (
                 low in ("most", "fewest", "least")
@@ -170,7 +141,7 @@ class Shape(Links):
                 measured = None
             if common:
                 after = self.mention_at(end + 1, 2, lambda m: True)
-                if self.lows[end] in ("frequently", "commonly", "often") or after is None:
+                if self.lows[end] in COMMON_DOINGS or after is None:
                     after = next((m for m in reversed(self.mentions) if m.start < place), after)
                 column = self.entity(after) if after else None
                 if column:
