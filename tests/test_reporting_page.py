@@ -241,6 +241,7 @@ def test_run_facts_and_verdicts(html: str, page: Page) -> None:
         "1.2500 USD known; the price of 7 calls is unknown and not in it",
         "124 of 3,724 verdicts: timeout 124",
         "144 of 144 scored",
+        "ok yes, units (checked 40, refused 2)",
     ):
         assert words in html
     assert page.row("verdicts", MODEL, "adapter")["timeout"] == "31"
@@ -308,12 +309,16 @@ def test_an_incomplete_run_says_what_is_missing(run: RunTables) -> None:
         routing_metrics=run.routing_metrics.clear(),
         routing_intervals=run.routing_intervals.clear(),
         audit=None,
-        verification={**(run.verification or {}), "ok": False},
+        verification={**(run.verification or {}), "ok": False, "problems": ["leak: secret words"]},
+        record={k: v for k, v in run.record.items() if k != "seconds"},
     )
     html = page_html(part)
     page = Page(html)
     assert "24 of 144 cells are not complete and not shown." in html
     assert "The verification of this run failed" in html
+    assert "1; see verification.json" in html
+    assert "secret words" not in html
+    assert "<dt>Time</dt><dd>not recorded</dd>" in html
     assert page.row("headline", POLICY, "once")["Cells"] == "8 of 12"
     assert page.rows("mode-contrasts", POLICY)[0]["95 % interval"] == "not computed"
     assert len(page.rows("funnel")) == 1

@@ -69,7 +69,8 @@ def _fact(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return "; ".join(f"{words(str(k))}: {_fact(v)}" for k, v in value.items()) or "none"
+        inner = ((words(str(k)), f"({_fact(v)})" if isinstance(v, Mapping) else _fact(v)) for k, v in value.items())
+        return ", ".join(f"{k} {v}" for k, v in inner) or "none"
     if isinstance(value, list | tuple):
         return ", ".join(_fact(v) for v in value) or "none"
     if isinstance(value, float) and value != int(value):
@@ -135,7 +136,7 @@ def facts(run: RunTables) -> list[tuple[str, str]]:
                 f"need {count(r[f'{key}_unshared'])}",
             )
         )
-    seconds = "unknown" if r["seconds"] is None else f"{r['seconds']:,.1f} seconds"
+    seconds = f"{r['seconds']:,.1f} seconds" if r.get("seconds") is not None else "not recorded"
     return [
         *found,
         ("Cost", known),
@@ -282,7 +283,14 @@ def verification(run: RunTables) -> list[tuple[str, str]]:
         "gold_certificate": "Gold certificate",
         "leak_findings": "Leak findings",
     }
-    return [(label, _fact(v.get(key))) for key, label in labels.items()]
+    found = [(label, _fact(v.get(key))) for key, label in labels.items()]
+    # Problems may quote private text (a leak's excerpt), so the page counts them and says where they stand.
+    problems = len(v.get("problems", ()))
+    return (
+        [*found, ("Problems", f"{count(problems)}; see verification.json beside the run's record")]
+        if problems
+        else found
+    )
 
 
 def cells(run: RunTables) -> View:

@@ -15,7 +15,7 @@ from tasks_lib.protocol.records import Cell
 from tasks_lib.scoring.cells import grid
 
 COUNTS = tuple(f"{item}{part}" for item in ("model_calls", "sql_executions") for part in ("", "_made", "_unshared"))
-RECORD_KEYS = ("run", "release", "status", "reason", "backends", "cost", "seconds", "manifest", *COUNTS)
+RECORD_KEYS = ("run", "release", "status", "reason", "backends", "cost", "manifest", *COUNTS)
 MANIFEST_KEYS = ("tasks", "by_corpus", "by_behavior", "by_difficulty", "origins")
 CONTRIBUTION_COLUMNS = ("backend", "data_agent", "kind", "n")
 SLICES = ("all", "corpus", "behavior")
@@ -60,11 +60,10 @@ class RunTables:
     """Everything a page shows.
 
     `record`: run, release (folder name), status, reason, backends (`[{name, model}]` in report order), the six counts
-    `model_calls`, `model_calls_made`, `model_calls_unshared`, `sql_executions…`, cost (`{known_usd, unknown_calls}`), seconds
-    (None when unknown) and manifest (tasks, by_corpus, by_behavior, by_difficulty, origins `{corpus: {origin: databases}}`).
+    `model_calls`, `model_calls_made`, `model_calls_unshared`, `sql_executions…`, cost (`{known_usd, unknown_calls}`), manifest (tasks, by_corpus, by_behavior, by_difficulty, origins `{corpus: {origin: databases}}`) and, where it was measured, seconds.
     `metrics`, `intervals`, `routing_metrics`, `routing_intervals`, `episodes`, `audit`: tables of `store.schemas`; the routing
     frames may be empty when no routing study ran. `contributions`: backend, data_agent, kind, n. `verification`: ok,
-    recomputed_values, max_discrepancy, gold_certificate, leak_findings. `baselines`: names of offline policies.
+    recomputed_values, max_discrepancy, gold_certificate, leak_findings, problems. `baselines`: names of offline policies.
 
     Raises ReportError when the record lacks a key or a frame a column.
     """
