@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from corpora_support import postgres_folder, real
 
 from tasks_lib.contracts import profiles
 from tasks_lib.contracts.release import BuildReport, Release, build
@@ -14,21 +14,24 @@ from tasks_lib.corpora.units import audit
 from tasks_lib.protocol.vocabulary import Behavior, Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.sql.placeholders import placeholders_in
+from tasks_lib.sql.postgres import shared_server
 from tasks_lib.store.ledgers import Ledger
 
 READERS = {Corpus.SPIDER: spider.read, Corpus.BIRD: bird.read, Corpus.LIVESQLBENCH: livesqlbench.read}
 
 
-async def make(roots: dict[Corpus, Path], profile: str, home: Path, out: Path) -> BuildReport:
-    async with SqlRunner(Ledger(f"sqlite:///{home}/ledger.sqlite"), postgres_folder=home / "postgres") as runner:
+async def make(
+    roots: dict[Corpus, Path], profile: str, home: Path, out: Path, postgres: Path | None = None
+) -> BuildReport:
+    async with SqlRunner(Ledger(f"sqlite:///{home}/ledger.sqlite"), postgres_folder=postgres) as runner:
         sources = [READERS[corpus](root) for corpus, root in roots.items()]
         units = {source.corpus: await audit(source, runner) for source in sources}
         return await build(sources, units, profiles.load(profile), 1, out, runner)
 
 
-async def checked(release: Release, home: Path) -> None:
+async def checked(release: Release, home: Path, postgres: Path | None = None) -> None:
     """Properties that hold for every release, checked on the records and by running the SQL again."""
-    async with SqlRunner(Ledger(f"sqlite:///{home}/ledger.sqlite"), postgres_folder=home / "postgres") as runner:
+    async with SqlRunner(Ledger(f"sqlite:///{home}/ledger.sqlite"), postgres_folder=postgres) as runner:
         for task in release.tasks:
             contract = release.contracts[task.task_id]
             assert len(set(contract.databases)) == len(contract.unit_ids)
@@ -61,32 +64,30 @@ async def checked(release: Release, home: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-async def test_embedded_release(tmp_path: Path) -> None:
-    roots = embedded.materialise(tmp_path / "embedded")
-    report = await make(roots, "embedded", tmp_path, tmp_path / "first")
-    release = Release.load(tmp_path / "first")
-    assert report.tasks >= 84
-    assert report.by_behavior["sequential"] >= 10
-    assert report.by_behavior["interactive"] >= 14
-    kinds = {(c.corpus, c.behavior) for c in release.contracts.values()}
-    assert kinds == {(corpus, behavior) for corpus in Corpus for behavior in Behavior}
-    assert report.shortfall == {}
-    assert len({task.request for task in release.tasks}) >= 0.95 * report.tasks
-    await checked(release, tmp_path)
-    # In one process and again from the same inputs: the same bytes.
-    await make(roots, "embedded", tmp_path, tmp_path / "second")
-    assert release.digest == Release.load(tmp_path / "second").digest
+async def test_embedded_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DSABENCH_POSTGRES_URL", raising=False)
+    with postgres_folder() as postgres:
+        roots = embedded.materialise(tmp_path / "embedded")
+        report = await make(roots, "embedded", tmp_path, tmp_path / "first", postgres)
+        release = Release.load(tmp_path / "first")
+        assert report.tasks >= 84
+        assert report.by_behavior["sequential"] >= 10
+        assert report.by_behavior["interactive"] >= 14
+        kinds = {(c.corpus, c.behavior) for c in release.contracts.values()}
+        assert kinds == {(corpus, behavior) for corpus in Corpus for behavior in Behavior}
+        assert report.shortfall == {}
+        assert len({task.request for task in release.tasks}) >= 0.95 * report.tasks
+        await checked(release, tmp_path, postgres)
+        # In one process and again from the same inputs: the same bytes.
+        await make(roots, "embedded", tmp_path, tmp_path / "second", postgres)
+        assert release.digest == Release.load(tmp_path / "second").digest
+        shared_server("", postgres).close()
 
 
 @pytest.mark.real
 @pytest.mark.timeout(900)
 async def test_small_release_of_real_spider(tmp_path: Path) -> None:
-    data = os.environ.get("DSABENCH_DATA")
-    if data is None:
-        pytest.skip("DSABENCH_DATA is not set")
-    root = Path(data) / "spider"
-    assert (root / "tables.json").is_file(), f"{root} has no tables.json; put Spider there"
-    report = await make({Corpus.SPIDER: root}, "small", tmp_path, tmp_path / "release")
+    report = await make({Corpus.SPIDER: real("spider")}, "small", tmp_path, tmp_path / "release")
     assert report.tasks >= 110
     assert report.by_behavior["sequential"] >= 12
     assert report.by_behavior["interactive"] >= 12

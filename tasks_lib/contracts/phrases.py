@@ -63,9 +63,11 @@ def noun_phrase(question: str) -> str | None:
 def clause(question: str) -> str | None:
     """The question as it stands after "tell me": a noun phrase or an indirect question; None when no rule is sure."""
     phrase = noun_phrase(question)
-    if phrase is not None:
-        return phrase
     text = _bare(question)
+    if phrase is not None and text is not None:
+        # "find out who the youngest member is" reads better than "find out the youngest member"
+        asked = re.match(r"^who (is|was) the [\w' -]+$", text, re.IGNORECASE)
+        return f"who {phrase} {asked[1].lower()}" if asked and len(phrase.split()) <= 5 else phrase
     if text is None or _SECOND_QUESTION.search(text) or _SECOND_ORDER.search(text):
         return None
     if match := re.match(r"^(how many .+?) (are|were) there\b(.*)$", text, re.IGNORECASE):
@@ -251,7 +253,7 @@ def with_referent(question: str, value: str, thing: Referent) -> str | None:
     if thing.attribute:
         return None
     tail = [t.lower() for t in tokens[-4:-1]]
-    if {"that", "who", "which"} & set(tail):  # "the routes that serve 'Salem'": the last word is a verb
+    if tail and tail[-1] in {"that", "who", "which"}:  # "the routes that serve 'Salem'": the last word is a verb
         return _joined(tokens, thing.phrase, after) if stem(thing.head) in _DIRECT else None
     if "the" not in tail or stem(last) in _UNNAMED:
         return None
