@@ -51,7 +51,9 @@ async def test_a_router_with_calls_needs_a_model(catalog: Catalog) -> None:
         await route(Router.DIRECT, task(REQUEST), catalog, None)
 
 
-@pytest.mark.parametrize(("router", "looks"), [(Router.DIRECT, 3), (Router.RERANK, len(WORLD)), (Router.CONSTRAINED, len(WORLD))])
+@pytest.mark.parametrize(
+    ("router", "looks"), [(Router.DIRECT, 3), (Router.RERANK, len(WORLD)), (Router.CONSTRAINED, len(WORLD))]
+)
 async def test_what_is_inspected(catalog: Catalog, router: Router, looks: int) -> None:
     model = Scripted([json.dumps(plan("db_22"))])
     got = await route(router, task(REQUEST), catalog, model)
@@ -102,6 +104,13 @@ async def test_a_clarification_is_shown_and_searched_for(catalog: Catalog) -> No
     assert "Answer: Of harbour ferries." in prompt
     assert "db_11" in got.observed
     assert model.contexts[0].layer == "clarified_routes"
+
+
+async def test_an_overlong_question_still_searches(catalog: Catalog) -> None:
+    model = Scripted([json.dumps(plan("db_11"))])
+    long = Clarification("Of what? " * 1000, "Of harbour ferries.")
+    got = await route(Router.DIRECT, task("How many are there?"), catalog, model, 0, long)
+    assert len(got.observed) == 3
 
 
 async def test_prompts_name_only_candidates_and_observed_evidence(catalog: Catalog, tmp_path: Path) -> None:

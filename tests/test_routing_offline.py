@@ -132,6 +132,14 @@ async def test_asks_when_the_leaders_tie_and_not_when_one_is_clear(
             assert "the south bank" in got.decision.question
 
 
+@pytest.mark.parametrize("router", [Router.REACT, Router.HERMES])
+async def test_an_overlong_exchange_does_not_stop_an_episode(catalog: Catalog, tmp_path: Path, router: Router) -> None:
+    long = Clarification("Which records? " * 500, "The chess clubs.")
+    got = await route(router, task("How many are there?"), catalog, model(tmp_path, "offline/bm25"), 0, long)
+    assert got.valid
+    assert got.malformed_turns == 0
+
+
 async def test_policies_differ(catalog: Catalog, tmp_path: Path) -> None:
     """The four scorers do not agree on how sure they are."""
     request = task("How many nights did guests sleep above the clouds?")

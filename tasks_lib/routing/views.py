@@ -16,6 +16,9 @@ from tasks_lib.routing.outcome import Clarification
 
 PROMPTS = "tasks_lib/routing/prompts"
 
+QUERY_LENGTH = 4000
+"""Characters that a search takes; a clarifying question is a model's text and may be longer."""
+
 
 def prompt(name: str, **values: object) -> Prompt:
     """The prompt `name` (with its version, such as `route_decision@1`) filled in."""
@@ -30,8 +33,8 @@ def compact(value: object) -> str:
 def query_text(task: PublicTask, clarification: Clarification | None) -> str:
     """What a fixed schedule searches for: the request, and the clarification exchange once there is one."""
     if clarification is None:
-        return task.request
-    return f"{task.request}\n{clarification.question}\n{clarification.answer}"
+        return task.request[:QUERY_LENGTH]
+    return f"{task.request}\n{clarification.question}\n{clarification.answer}"[:QUERY_LENGTH]
 
 
 def evidence_by_database(evidence: Mapping[str, str]) -> list[tuple[str, list[str]]]:

@@ -22,6 +22,9 @@ from tasks_lib.protocol.vocabulary import Behavior, CallOutcome
 MAX_NEEDS = 4
 """Searches an episode makes beyond the one for the whole request."""
 
+QUERY_LENGTH = 4000
+"""Characters that a search takes."""
+
 LEADERS = 5
 """Databases an episode inspects at most."""
 
@@ -231,7 +234,7 @@ def _next_action(policy: str, view: View, skills: bool) -> tuple[str, dict[str, 
     """
     search, inspect = ("route_search", "load_database_skill") if skills else ("search_catalog", "inspect_database")
     needs = [need.text for need in needs_of(view.request)] if not view.answer else []
-    queries = list(dict.fromkeys([view.text, *needs[:MAX_NEEDS]]))
+    queries = list(dict.fromkeys(text[:QUERY_LENGTH] for text in (view.text, *needs[:MAX_NEEDS])))
     for query in queries:
         if query not in view.searched:
             return search, {"query": query}

@@ -70,7 +70,7 @@ class View:
         return "\n".join(part for part in (self.request, self.question, self.answer) if part)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _parsed(raw: str, body: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Arguments and data of an observation; no data when it is an error."""
     return json.loads(raw), json.loads(body) if body.startswith("{") else {}
