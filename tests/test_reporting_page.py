@@ -230,8 +230,8 @@ def test_corpora_carry_their_origin(run: RunTables, page: Page, html: str) -> No
     cell = f"{MODEL}.hermes.adapter.llm.never.router"
     where = (pl.col("cell_id") == cell) & (pl.col("value_of") == "bird") & (pl.col("metric") == "EA-Micro")
     assert row["EA-Micro"] == two(run.metrics.row(by_predicate=where, named=True)["value"])
-    assert "BIRD databases are marked surrogate: not BIRD results." in html
-    assert "not Spider results" not in html
+    assert "Not BIRD results: the databases are marked surrogate." in html
+    assert "Spider results" not in html
     assert page.row("tasks", "BIRD")["All"] == "8"
 
 
@@ -245,7 +245,10 @@ def test_run_facts_and_verdicts(html: str, page: Page) -> None:
     ):
         assert words in html
     assert page.row("verdicts", MODEL, "adapter")["timeout"] == "31"
-    assert page.row("audit", "task", "all", "candidate")["target recall at 50"] == "93.75"
+    audit = page.row("audit-tasks", "task", "all")
+    wanted = {"candidate target recall @9": "50.00", "candidate target recall @50": "93.75"}
+    assert list(audit.items())[2:] == [("Tasks", "24"), *wanted.items(), ("reranked target recall @10", "75.00")]
+    assert page.row("audit-units", "own corpus", "corpus: bird")["reranked MRR"] == "87.03"
 
 
 def test_the_page_refers_to_nothing_outside(html: str, page: Page) -> None:
@@ -324,7 +327,7 @@ def test_an_incomplete_run_says_what_is_missing(run: RunTables) -> None:
     assert len(page.rows("funnel")) == 1
     assert "No routing study belongs to this run." in html
     assert "routing" not in page.tables
-    assert "audit" not in page.tables
+    assert "audit-tasks" not in page.tables
     assert "have not been recomputed" in page_html(dataclasses.replace(part, verification=None))
 
 

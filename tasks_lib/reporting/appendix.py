@@ -25,7 +25,6 @@ from tasks_lib.reporting.views import (
 )
 from tasks_lib.scoring.metrics import HEADLINE
 
-NOT_ORIGINAL = ("surrogate", "replica")
 GLOSSARY = (
     ("RA-Set", "The route selects exactly the required databases."),
     ("RA-Graph", "RA-Set, and the topology label and the directed dependency edges are right too."),
@@ -79,14 +78,21 @@ def _fact(value: Any) -> str:
 
 
 def not_original(run: RunTables) -> str:
-    """A sentence for every corpus whose databases are surrogates or replicas; empty when there is none."""
-    found = [
-        (corpus, [o for o in NOT_ORIGINAL if origins.get(o)])
-        for corpus, origins in run.record["manifest"]["origins"].items()
-    ]
+    """One sentence for every set of marks other than `original` that corpora carry; empty when there is none."""
+    marked: dict[tuple[str, ...], list[str]] = {}
+    for corpus in run.record["manifest"]["origins"]:
+        if marks := origin_marks(run, corpus):
+            marked.setdefault(marks, []).append(_names(corpus))
     return " ".join(
-        f"{_names(c)} databases are marked {' and '.join(o)}: not {_names(c)} results." for c, o in found if o
+        f"Not {' or '.join(names)} results: the databases are marked {' and '.join(marks)}."
+        for marks, names in marked.items()
     )
+
+
+def origin_marks(run: RunTables, corpus: str) -> tuple[str, ...]:
+    """Origins of a corpus' databases other than `original`."""
+    origins: Mapping[str, int] = run.record["manifest"]["origins"].get(corpus, {})
+    return tuple(o for o, n in sorted(origins.items()) if n and o != "original")
 
 
 def warnings(run: RunTables) -> list[str]:
@@ -153,7 +159,7 @@ def tasks(run: RunTables) -> View:
     rows = [
         [
             Entry(_names(c)),
-            Entry(origin_words(run, c), marks=tuple(o for o in NOT_ORIGINAL if _origins(run, c).get(o))),
+            Entry(origin_words(run, c), marks=("not original",) if origin_marks(run, c) else ()),
             *(number(have.get((c, str(b)), 0)) for b in Behavior),
             number(sum(have.get((c, str(b)), 0) for b in Behavior)),
         ]
@@ -169,11 +175,6 @@ def tasks(run: RunTables) -> View:
         rows,
         empty="No task was scored.",
     )
-
-
-def _origins(run: RunTables, corpus: str) -> Mapping[str, int]:
-    found: Mapping[str, int] = run.record["manifest"]["origins"].get(corpus, {})
-    return found
 
 
 def verdicts(run: RunTables) -> View:
@@ -239,34 +240,53 @@ def stages(run: RunTables) -> View:
     )
 
 
-def audit(run: RunTables) -> View | None:
-    """The retrieval audit: one row for a scope, slice and stage; None when it was not given."""
+def audits(run: RunTables) -> tuple[View, ...]:
+    """The retrieval audit over source units and over tasks, one row for a scope and cut; nothing when it was not given."""
     if run.audit is None:
-        return None
-    metrics = list(dict.fromkeys(run.audit["metric"].to_list()))
-    groups: dict[tuple[str, str, str, str], dict[str, float]] = {}
-    sizes: dict[tuple[str, str, str, str], int] = {}
-    for row in run.audit.iter_rows(named=True):
-        key = (row["scope"], row["slice"], row["value_of"], row["stage"])
-        groups.setdefault(key, {})[row["metric"]] = row["value"]
-        sizes[key] = max(sizes.get(key, 0), row["n"])
+        return ()
+    return (
+        _audit(
+            run.audit.filter(pl.col("scope") != "task"), "audit-units", "Retrieval of source units (percent)", "Units"
+        ),
+        _audit(
+            run.audit.filter(pl.col("scope") == "task"),
+            "audit-tasks",
+            "Retrieval for the tasks inside their allowlists (percent)",
+            "Tasks",
+            "Interactive tasks count the union of their branches.",
+        ),
+    )
+
+
+def _audit(table: pl.DataFrame, name: str, caption: str, things: str, note: str = "") -> View:
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], float]] = {}
+    sizes: dict[tuple[str, str, str], int] = {}
+    for row in table.iter_rows(named=True):
+        key = (row["scope"], row["slice"], row["value_of"])
+        groups.setdefault(key, {})[(row["stage"], row["metric"])] = row["value"]
+        sizes[key] = row["n"]
+    # By stage, then metric, then k as a number.
+    measures = sorted(
+        {measure for found in groups.values() for measure in found},
+        key=lambda m: (m[0], m[1].rpartition("_at_")[0] or m[1], len(m[1]), m[1]),
+    )
     rows = [
         [
             Entry(words(scope)),
             Entry("all" if cut == "all" else f"{cut}: {value}"),
-            Entry(stage),
-            number(sizes[(scope, cut, value, stage)]),
-            *(plain(found[m]) if m in found else Entry("") for m in metrics),
+            number(sizes[(scope, cut, value)]),
+            *(plain(found[m]) if m in found else Entry("") for m in measures),
         ]
-        for (scope, cut, value, stage), found in groups.items()
+        for (scope, cut, value), found in groups.items()
     ]
+    labels = [f"{words(stage)} {words(metric).replace(' at ', ' @')}" for stage, metric in measures]
     return View(
-        "audit",
-        "Retrieval audit of the release's catalog (percent)",
-        [*text_columns("Scope", "Cut", "Stage"), Column("Units or tasks"), *(Column(words(m)) for m in metrics)],
+        name,
+        caption,
+        [*text_columns("Scope", "Cut"), Column(things), *(Column(label.replace("mrr", "MRR")) for label in labels)],
         rows,
-        "An empty entry was not measured in that scope or stage. Interactive tasks count the union of their branches.",
-        "The audit holds no row.",
+        note,
+        f"{caption}: nothing was measured.",
         sortable=True,
     )
 

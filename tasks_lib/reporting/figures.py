@@ -111,7 +111,12 @@ def routing_figure(run: RunTables) -> Figure | None:
         return None
     frame = pl.DataFrame(rows, schema=["backend", "router", "value", "low", "high"], orient="row")
     y = alt.Y("router:N", sort=[str(r) for r in ROUTING_STUDY_ROUTERS], title=None, axis=alt.Axis(grid=False))
-    x = alt.X("low:Q", title="RA-Set, percent", scale=alt.Scale(domain=_domain(r[4] for r in rows)))
+    x = alt.X(
+        "low:Q",
+        title="RA-Set, percent",
+        axis=alt.Axis(tickCount=5),
+        scale=alt.Scale(domain=_domain(r[4] for r in rows)),
+    )
     whole = alt.layer(
         alt.Chart().mark_rule(color=MODE_COLOURS["router"], strokeWidth=2).encode(x=x, x2="high:Q", y=y),
         alt.Chart().mark_circle(color=MODE_COLOURS["router"], size=70, opacity=1).encode(x="value:Q", y=y),

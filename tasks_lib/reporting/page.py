@@ -111,9 +111,11 @@ def sections(run: RunTables) -> list[Section]:
             ),
         ),
     ]
-    audit = appendix.audit(run)
-    if audit is not None:
-        found.append(Section("audit", "Retrieval audit", views=(audit,)))
+    audits = appendix.audits(run)
+    if audits:
+        found.append(
+            Section("audit", "Retrieval audit", "What search over the catalog finds, before any agent.", views=audits)
+        )
     return [
         *found,
         Section("verification", "Verification", facts=tuple(appendix.verification(run))),

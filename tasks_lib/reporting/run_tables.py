@@ -60,7 +60,9 @@ class RunTables:
     """Everything a page shows.
 
     `record`: run, release (folder name), status, reason, backends (`[{name, model}]` in report order), the six counts
-    `model_calls`, `model_calls_made`, `model_calls_unshared`, `sql_executions…`, cost (`{known_usd, unknown_calls}`), manifest (tasks, by_corpus, by_behavior, by_difficulty, origins `{corpus: {origin: databases}}`) and, where it was measured, seconds.
+    `model_calls`, `model_calls_made`, `model_calls_unshared`, `sql_executions…`, cost (`{known_usd, unknown_calls}`),
+    manifest (tasks, by_corpus, by_behavior, by_difficulty, origins `{corpus: {origin: databases}}`) and, where it was
+    measured, seconds.
     `metrics`, `intervals`, `routing_metrics`, `routing_intervals`, `episodes`, `audit`: tables of `store.schemas`; the routing
     frames may be empty when no routing study ran. `contributions`: backend, data_agent, kind, n. `verification`: ok,
     recomputed_values, max_discrepancy, gold_certificate, leak_findings, problems. `baselines`: names of offline policies.
