@@ -74,13 +74,13 @@ async def ask_decisions(
     trial: int,
     routes_key: str,
 ) -> list[dict[str, Any]]:
-    """Rows of `asks`, one per task given; decided from the request and the agent's own initial route alone."""
+    """Rows of `asks`, one per task given; decided from the request, the agent's own initial route and what it had observed."""
     spec = BackendSpec.model_validate(dict(backend))
-    tasks, model = public_tasks(public), open_model(spec, context.ledger)
+    tasks, catalog, model = public_tasks(public), _catalog(public), open_model(spec, context.ledger)
     routes = {r["task_id"]: r for r in context.store.read(ROUTES, routes_key).iter_rows(named=True)}
 
     async def work(task_id: str) -> dict[str, Any]:
-        got = await decide(tasks[task_id], outcome_of(routes[task_id]), Router(router), model, trial)
+        got = await decide(tasks[task_id], outcome_of(routes[task_id]), Router(router), model, trial, catalog)
         decision = got.decision
         return {
             "backend": spec.name,
