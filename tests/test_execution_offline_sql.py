@@ -256,6 +256,26 @@ def test_evidence_gives_conditions_columns_and_extremes(text: str, evidence: str
 
 
 @pytest.mark.parametrize(
+    ("text", "sql"),
+    [
+        (
+            "I am comparing coasts. How many keepers are older than 45? Which quarterly invoices were overdue?",
+            "SELECT COUNT(*) FROM keeper WHERE age > 45",
+        ),
+        (
+            "Please tell me how many overdue invoices were sent, the average salary of keepers and which pianists "
+            "won the contest.",
+            "SELECT AVG(salary) FROM keeper",
+        ),
+        ("Show the name and the height of every lighthouse.", "SELECT name, height FROM lighthouse"),
+    ],
+)
+def test_of_a_fused_request_the_part_of_this_database_is_answered(text: str, sql: str) -> None:
+    prompt = f"# Task: sql\n\n<request>\n{text}\n</request>\n"
+    assert statements(POLICY, prompt, SCHEMA, False)[0] == sql
+
+
+@pytest.mark.parametrize(
     ("text", "order", "edges"),
     [
         ("Find the town with the oldest mill, then list concerts in that town.", ["db_mill", "db_show"], 1),

@@ -18,6 +18,7 @@ from tasks_lib.models.offline.ordering import ordered
 from tasks_lib.models.offline.retrieval import scorer
 from tasks_lib.models.offline.sql_compose import compose, normal
 from tasks_lib.models.offline.sql_links import Scorer
+from tasks_lib.models.offline.sql_parts import own_part
 from tasks_lib.models.offline.sql_reading import read
 from tasks_lib.models.offline.sql_schema import parse_schema
 from tasks_lib.protocol.vocabulary import CallOutcome
@@ -46,7 +47,8 @@ def statements(policy: str, opening: str, schema_text: str, postgres: bool) -> l
     if not schema.tables:
         raise ValueError("The prompt's <schema> holds no CREATE TABLE, expected at least one; give the schema text.")
     names = tuple(_PLACEHOLDER.findall(section(opening, "placeholders")))
-    reading = read(schema, section(opening, "request"), names, section(opening, "knowledge"), _scorer(policy))
+    request = own_part(schema, section(opening, "request"))
+    reading = read(schema, request, names, section(opening, "knowledge"), _scorer(policy))
     return compose(schema, reading, postgres)
 
 
