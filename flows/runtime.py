@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,6 +41,11 @@ def prepare(served: bool = False) -> None:
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "TOKENIZERS_PARALLELISM": "false",
     }
+    if "XDG_RUNTIME_DIR" not in os.environ and hasattr(os, "getuid"):
+        # The place that platformdirs would take anyway, but it warns of it in every process.
+        runtime = Path(tempfile.gettempdir()) / f"runtime-{os.getuid()}"
+        runtime.mkdir(mode=0o700, exist_ok=True)
+        defaults["XDG_RUNTIME_DIR"] = str(runtime)
     if not served:
         defaults["PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED"] = "false"
     for name, value in defaults.items():
