@@ -103,6 +103,9 @@ def test_no_value_of_a_replica_enters_while_its_schema_does(make: Make) -> None:
     assert {r["name"] for r in mine} >= {"port_name", "depth"}
     assert not any(r["examples"] or r["value_range"] for r in mine)
     assert not any(r["database_id"] == public for r in rows["cat_entities"])
+    asked = [r["text"] for r in rows["cat_capabilities"] if r["database_id"] == public]
+    assert "sailing over time by departs" in asked
+    assert not any(character.isdigit() for text in asked for character in text)
     shared = [
         r
         for r in rows["cat_relations"]
