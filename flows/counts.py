@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flows.wanted import ChainKeys
+from flows.wanted import ChainKeys, recorded_chains
 from tasks_lib.models.transcripts import KIND as MODEL_CALL
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import Router
+from tasks_lib.scoring.cells import parse
 from tasks_lib.scoring.layers import cell_items
-from tasks_lib.scoring.tables import layers_of
+from tasks_lib.scoring.tables import layers_of, read_rows
 from tasks_lib.sql.execute import LEDGER_KIND as SQL_EXECUTION
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.schemas import ROUTES
 from tasks_lib.store.settings import settings
 
 
@@ -47,6 +49,39 @@ def shared_counts(
         "sql_executions_made": made[SQL_EXECUTION],
         "sql_executions_unshared": executions_apart,
         "cost": {"known_usd": sum(c for c in costs if c is not None), "unknown_calls": sum(c is None for c in costs)},
+    }
+
+
+def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str, Any]:
+    """The factorial's model-call counts with the routing study's calls added: its tables rest on them too.
+
+    Unshared stays what the separate cells would make, plus the study's own calls.
+    """
+    if "model_calls" not in record or "routing_routes" not in study:
+        return {}
+    store = ArtifactStore(settings().resolved_store_url)
+    own = {
+        call
+        for key in study["routing_routes"].values()
+        for row in read_rows(store, ROUTES, key)
+        for call in row["calls"]
+    }
+    inside = call_keys([parse(c) for c in record["cell_keys"]], recorded_chains(record))
+    ledger = Ledger(settings().resolved_ledger_url)
+    try:
+        made = ledger.count(MODEL_CALL, study["invocation"])
+        costs = [meta["cost"] for meta in ledger.meta_of(own - inside).values()]
+    finally:
+        ledger.close()
+    cost = record["cost"]
+    return {
+        "model_calls": len(own | inside),
+        "model_calls_made": record["model_calls_made"] + made,
+        "model_calls_unshared": record["model_calls_unshared"] + len(own),
+        "cost": {
+            "known_usd": cost["known_usd"] + sum(c for c in costs if c is not None),
+            "unknown_calls": cost["unknown_calls"] + sum(c is None for c in costs),
+        },
     }
 
 

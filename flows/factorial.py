@@ -21,6 +21,7 @@ from flows.cell import cell as cell_flow
 from flows.cell import cell_done
 from flows.counts import shared_counts
 from flows.layers import ensure_chain, wanted_tasks
+from flows.liveness import alive
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
@@ -172,9 +173,10 @@ async def factorial(
         evidence: Whether BIRD evidence travels with every request, or with privileged questions only.
         tasks: How many tasks, 0 for all.
     """
-    folder = Path(release) if release else await embedded_release()
-    run = runs.spec_of(folder, backends or (), judge, evidence, tasks)
-    record = await run_factorial(run)
+    async with alive():
+        folder = Path(release) if release else await embedded_release()
+        run = runs.spec_of(folder, backends or (), judge, evidence, tasks)
+        record = await run_factorial(run)
     if record["cells"]:
         metrics = ArtifactStore(settings().resolved_store_url).read(METRICS, record["metrics_key"])
         await create_table_artifact(

@@ -12,7 +12,9 @@ from pydantic import Field
 from flows import runs
 from flows.benchmark import embedded_release
 from flows.catalog import catalog
+from flows.counts import with_study
 from flows.factorial import factorial
+from flows.liveness import alive
 from flows.report import report
 from flows.routing_study import routing_study
 from tasks_lib.models.backends import BackendSpec
@@ -36,19 +38,24 @@ async def nightly(
         tasks: How many tasks, 0 for all.
     """
     started = time.monotonic()
-    folder = str(Path(release).resolve() if release else await embedded_release())
-    catalogued = await catalog(folder)
-    study = await routing_study(folder, backends, tasks)
-    record: dict[str, Any] = await factorial(folder, backends, judge, evidence, tasks)
-    record["audit_key"] = catalogued["audit_key"]
-    record |= {k: v for k, v in study.items() if k.startswith("routing_")}
-    if study["status"] != "completed":
-        record |= {"status": "incomplete", "reason": "; ".join(x for x in (record["reason"], study["reason"]) if x)}
-    record["seconds"] = round(time.monotonic() - started, 1)
-    runs.save(record["run"], record)
-    made = await report(record["run"])
+    async with alive():
+        folder = str(Path(release).resolve() if release else await embedded_release())
+        catalogued = await catalog(folder)
+        study = await routing_study(folder, backends, tasks)
+        record: dict[str, Any] = await factorial(folder, backends, judge, evidence, tasks)
+        record["audit_key"] = catalogued["audit_key"]
+        record |= {k: v for k, v in study.items() if k.startswith("routing_")}
+        record |= with_study(record, study)
+        if study["status"] != "completed":
+            reasons = "; ".join(x for x in (record["reason"], study["reason"]) if x)
+            record |= {"status": "incomplete", "reason": reasons}
+        record["seconds"] = round(time.monotonic() - started, 1)
+        runs.save(record["run"], record)
+        made = await report(record["run"])
     if not made["verification"]["ok"]:
-        record |= {"status": "failed", "reason": " ".join(made["verification"]["problems"][:5])}
+        problems = " ".join(made["verification"]["problems"][:5])
+        record |= {"status": "incomplete" if record["status"] == "incomplete" else "failed"}
+        record["reason"] = " ".join(x for x in (record["reason"], problems) if x)
     record |= {"report": made["report"], "seconds": round(time.monotonic() - started, 1), "release": folder}
     runs.save(record["run"], record)
     return record

@@ -15,6 +15,7 @@ from pydantic import Field
 from flows import runs
 from flows.benchmark import embedded_release
 from flows.layers import ensure_routes, wanted_tasks
+from flows.liveness import alive
 from flows.wanted import RunSpec
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
@@ -44,7 +45,7 @@ async def run_routing_study(run: RunSpec) -> dict[str, Any]:
             log.error("%s %s is not complete: %s", backend.name, router, error)
 
     await asyncio.gather(*(one(b, r) for b in run.backends for r in ROUTING_STUDY_ROUTERS))
-    record: dict[str, Any] = {"status": "completed", "reason": "", "pairs": len(routes)}
+    record: dict[str, Any] = {"status": "completed", "reason": "", "pairs": len(routes), "invocation": invocation}
     if missing:
         reasons = "; ".join(f"{b} {r}: {why}" for (b, r), why in sorted(missing.items()))
         record |= {
@@ -61,6 +62,7 @@ async def run_routing_study(run: RunSpec) -> dict[str, Any]:
             "routing_metrics_key": tables.metrics,
             "routing_intervals_key": tables.intervals,
             "routing_episodes": tables.rows,
+            "routing_routes": {f"{b} {r}": k for (b, r), k in sorted(routes.items())},
         }
     return record
 
@@ -78,9 +80,10 @@ async def routing_study(
         backends: Backends to evaluate; none means the four offline policies.
         tasks: How many tasks, 0 for all.
     """
-    folder = Path(release) if release else await embedded_release()
-    run = runs.spec_of(folder, backends or (), tasks=tasks)
-    record = {"run": run.run_id, "release": run.release, **await run_routing_study(run)}
+    async with alive():
+        folder = Path(release) if release else await embedded_release()
+        run = runs.spec_of(folder, backends or (), tasks=tasks)
+        record = {"run": run.run_id, "release": run.release, **await run_routing_study(run)}
     if "routing_metrics_key" in record:
         frame = ArtifactStore(settings().resolved_store_url).read(ROUTING_METRICS, record["routing_metrics_key"])
         part = frame.filter((frame["slice"] == "all") & frame["metric"].is_in(["RA-Set", "RA-Graph", "Recall"]))

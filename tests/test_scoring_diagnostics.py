@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import polars as pl
@@ -17,7 +18,7 @@ from tasks_lib.scoring.verify import check_fused, check_invariants, check_totals
 
 def contract(task_id: str, corpus: Corpus, behavior: Behavior, *databases: str) -> Contract:
     units = tuple(f"u_{d}" for d in databases)
-    edges = tuple(zip(databases, databases[1:], strict=False)) if behavior is Behavior.SEQUENTIAL else ()
+    edges = tuple(itertools.pairwise(databases)) if behavior is Behavior.SEQUENTIAL else ()
     branches = (
         tuple(Branch(f"b{i}", u, f"a{i}", f"v{i}") for i, u in enumerate(units))
         if behavior is Behavior.INTERACTIVE

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.protocol.records import CallContext
 from tasks_lib.protocol.vocabulary import CallOutcome
+from tasks_lib.store.ledgers import Transient
 
 
-class ProviderUnavailable(RuntimeError):
+class ProviderUnavailable(Transient):
     """provider_unavailable: a transient failure outlived its retries. The item stays not done; a later run tries again."""
 
 

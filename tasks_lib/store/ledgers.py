@@ -46,6 +46,10 @@ blobs = sa.Table(
 )
 
 
+class Transient(RuntimeError):
+    """A fault of the moment: nothing is stored, the item stays not done, and a later attempt may succeed."""
+
+
 class StaleLease(RuntimeError):
     """stale_lease: this writer's lease was taken over; its result is not stored."""
 
@@ -83,7 +87,7 @@ class Produced:
     blobs: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def _owner() -> str:
+def this_owner() -> str:
     known = _process("self")
     return f"{socket.gethostname()}|{os.getpid()}|{known[1] if known else ''}"
 
@@ -97,7 +101,7 @@ def _process(pid: str) -> tuple[str, str] | None:
     return fields[0], fields[19]
 
 
-def _owner_is_dead(owner: str) -> bool:
+def owner_is_dead(owner: str) -> bool:
     """True only when the owner is a process of this machine that is certainly gone; one not yet reaped (zombie) is gone."""
     host, pid, started = owner.split("|")
     if host != socket.gethostname() or not started:
@@ -113,7 +117,7 @@ class Ledger:
         self.url = url or settings().resolved_ledger_url
         self.run = run
         self.lease_seconds = lease_seconds
-        self.owner = _owner()
+        self.owner = this_owner()
         made = sa.make_url(self.url)
         sqlite = made.get_backend_name() == "sqlite"
         if sqlite and made.database:
@@ -220,7 +224,7 @@ class Ledger:
                 return Lease(key, kind, self.owner, 1)
             if row.state == "done":
                 return _entry(row)
-            if row.state == "leased" and row.expires > now and not _owner_is_dead(row.owner):
+            if row.state == "leased" and row.expires > now and not owner_is_dead(row.owner):
                 return None
             attempt = row.attempt + 1
             taken = connection.execute(
@@ -293,7 +297,7 @@ class Ledger:
             for row in connection.execute(
                 sa.select(items.c.key, items.c.owner, items.c.attempt, items.c.expires).where(items.c.state == "leased")
             ).all():
-                if row.expires <= time.time() or _owner_is_dead(row.owner):
+                if row.expires <= time.time() or owner_is_dead(row.owner):
                     freed += connection.execute(
                         items.update()
                         .where(items.c.key == row.key, items.c.attempt == row.attempt, items.c.state == "leased")
