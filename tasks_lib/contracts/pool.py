@@ -21,7 +21,7 @@ from tasks_lib.store.keys import keyed_digest
 
 T = TypeVar("T")
 
-MAX_QUESTION = 220
+MAX_QUESTION = 260
 """Longer questions make unreadable requests once two or more stand together."""
 
 
