@@ -357,7 +357,10 @@ def compare(
         from tasks_lib.protocol.vocabulary import Corpus
         from tasks_lib.sql.once import compare_once
 
-        return compare_once(Corpus(corpus), database, gold, predicted)
+        try:
+            return compare_once(Corpus(corpus), database, gold, predicted)
+        except ValueError as error:  # the gold text is refused or has no result
+            raise BadUsage(str(error)) from error
 
     found = _guarded(json_, work)
     _finish(json_, found, str(found["verdict"]), True)
