@@ -22,12 +22,20 @@ TRIAL = 0
 ROUTING_CODE = ("tasks_lib/routing", "tasks_lib/routeenv", "tasks_lib/models", "tasks_lib/protocol")
 ASK_CODE = ROUTING_CODE
 RELEASE_CODE = (
+    "tasks_lib/evaluation/layer.py",
     "tasks_lib/evaluation/alignment.py",
     "tasks_lib/evaluation/prompts",
     "tasks_lib/models",
     "tasks_lib/protocol",
 )
-PLAN_CODE = ("tasks_lib/evaluation/oracle.py", "tasks_lib/execution", "tasks_lib/models", "tasks_lib/protocol")
+PLAN_CODE = (
+    "tasks_lib/evaluation/layer.py",
+    "tasks_lib/evaluation/oracle.py",
+    "tasks_lib/evaluation/requests.py",
+    "tasks_lib/execution",
+    "tasks_lib/models",
+    "tasks_lib/protocol",
+)
 LOCAL_CODE = ("tasks_lib/evaluation", "tasks_lib/execution", "tasks_lib/sql", "tasks_lib/models", "tasks_lib/protocol")
 SCORE_CODE = ("tasks_lib/scoring", "tasks_lib/protocol")
 
