@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import TFIDF, Said, dsabench_process
+from conftest import TFIDF, Said
 from corpora_support import ORCHARD, write_json, write_spider, write_sqlite
 
 Command = Callable[..., Said]
@@ -209,16 +209,16 @@ def test_a_dry_run_says_what_would_run_and_runs_nothing(dsabench: Command, embed
 
 
 @pytest.mark.timeout(400)
-def test_an_unreachable_backend_costs_only_its_own_cells(embedded: Path, tmp_path: Path) -> None:
+def test_an_unreachable_backend_costs_only_its_own_cells(
+    dsabench: Command, embedded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSABENCH_STORE_URL", str(tmp_path / "store"))
+    monkeypatch.setenv("DSABENCH_LEDGER_URL", f"sqlite:///{tmp_path / 'ledger.sqlite'}")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
     unreachable = {"name": "x", "model": "openai/x", "api_base": "http://127.0.0.1:1", "deadline_seconds": 5.0}
     arguments = ("factorial", "--release", str(embedded), "--tasks", "2", "--json")
     both = (*arguments, "--backend", json.dumps(TFIDF), "--backend", json.dumps(unreachable))
-    own = {
-        "DSABENCH_STORE_URL": str(tmp_path / "store"),
-        "DSABENCH_LEDGER_URL": f"sqlite:///{tmp_path / 'ledger.sqlite'}",
-        "OPENAI_API_KEY": "none",
-    }
-    said = dsabench_process(*both, **own)
+    said = dsabench(*both)
     assert said.code == 1, said
     assert said.json["status"] == "incomplete"
     assert said.json["cells"] == 72
@@ -226,6 +226,6 @@ def test_an_unreachable_backend_costs_only_its_own_cells(embedded: Path, tmp_pat
     assert "127.0.0.1:1" in said.json["reason"]
     assert "Traceback" not in said.err
     # What was computed stays: the offline backend alone finds everything done.
-    alone = dsabench_process(*arguments, "--backend", json.dumps(TFIDF), **own)
+    alone = dsabench(*arguments, "--backend", json.dumps(TFIDF))
     assert (alone.code, alone.json["status"], alone.json["cells"]) == (0, "completed", 72)
     assert (alone.json["model_calls_made"], alone.json["sql_executions_made"]) == (0, 0)

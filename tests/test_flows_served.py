@@ -230,6 +230,7 @@ def test_a_served_deployment_runs_a_new_backend_given_as_a_parameter(embedded: P
                 left.kill()
     assert not alive, f"left after SIGINT: {[p.cmdline() for p in alive]}"
     assert not answers(f"{api}/health")
+    assert "Traceback" not in log.read_text()
 
 
 def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
