@@ -1,0 +1,112 @@
+"""A factorial killed without warning, twice, and run again: the same tables, and nothing that was completed is made twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import DSABENCH, SMALL_TASKS, TFIDF, SmallRun, dsabench_process
+
+from flows import runs
+from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.schemas import EPISODES, INTERVALS, METRICS
+from tasks_lib.store.settings import settings
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture
+def own(tmp_path: Path, small_run: SmallRun) -> Iterator[dict[str, str]]:
+    """Environment of a run of the same release into a store, ledger and Prefect home of its own."""
+    folder = runs.run_folder(small_run.id)
+    kept = {p: p.read_bytes() for p in (folder / "run.json", folder.parent / "last.json")}
+    yield {
+        **os.environ,
+        "DSABENCH_STORE_URL": str(tmp_path / "store"),
+        "DSABENCH_LEDGER_URL": f"sqlite:///{tmp_path / 'ledger.sqlite'}",
+        "PREFECT_HOME": str(tmp_path / "prefect"),
+    }
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+def done_items(ledger: Path) -> dict[str, tuple[str, int, float, str]]:
+    """(kind, attempt, time of completion, run that paid) of every completed item."""
+    if not ledger.exists():
+        return {}
+    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True, timeout=30)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'items'").fetchone():
+            return {}
+        rows = connection.execute("SELECT key, kind, attempt, completed, run FROM items WHERE state = 'done'")
+        return {key: (kind, attempt, completed, run) for key, kind, attempt, completed, run in rows}
+
+
+def killed_when(reached: Callable[[], bool], command: list[str], own: dict[str, str], log: Path) -> None:
+    """Start the command and SIGKILL its whole process group as soon as `reached`; nothing of it is left."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(command, env=own, stdout=output, stderr=output, start_new_session=True)
+    end = time.monotonic() + 240
+    try:
+        while not reached():
+            assert process.poll() is None, f"ended before it could be killed:\n{log.read_text()[-2000:]}"
+            assert time.monotonic() < end, f"the point was not reached:\n{log.read_text()[-2000:]}"
+            time.sleep(0.05)
+        family = psutil.Process(process.pid).children(recursive=True)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+    assert process.returncode == -signal.SIGKILL
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert not alive, [p.cmdline() for p in alive]
+
+
+def test_killed_twice_and_run_to_the_end(small_run: SmallRun, own: dict[str, str], tmp_path: Path) -> None:
+    ledger, log = tmp_path / "ledger.sqlite", tmp_path / "log"
+    arguments = ["factorial", "--release", str(small_run.release), "--tasks", str(SMALL_TASKS), "--json"]
+    arguments += ["--backend", json.dumps(TFIDF)]
+    command = [str(DSABENCH), *arguments]
+    mine, shared = ArtifactStore(own["DSABENCH_STORE_URL"]), ArtifactStore(settings().resolved_store_url)
+    episodes = Path(mine.root) / "episodes"
+
+    killed_when(lambda: len(done_items(ledger)) >= 40, command, own, log)
+    in_layers = done_items(ledger)
+    assert len(in_layers) >= 40
+    assert not episodes.exists()
+
+    killed_when(lambda: len(list(episodes.glob("*.parquet"))) >= 20, command, own, log)
+    in_cells = done_items(ledger)
+    cells = len(mine.committed(EPISODES))
+    assert 20 <= cells < 72
+    assert {k: v for k, v in in_cells.items() if k in in_layers} == in_layers
+
+    said = dsabench_process(*arguments, seconds=300, **own)
+    assert said.code == 0, said
+    record = runs.load(small_run.id)[1]
+    assert (said.json["status"], said.json["cells"]) == ("completed", 72)
+    assert record["cells_started"] == 72 - cells
+    finished = done_items(ledger)
+    # What was completed before a kill keeps its time, its attempt and who paid for it: it was not made again.
+    assert {k: v for k, v in finished.items() if k in in_cells} == in_cells
+    assert max(attempt for _, attempt, _, _ in finished.values()) <= 3
+    for kind in ("model_call", "sql_execution"):
+        made = sum(v[0] == kind for v in finished.values()) - sum(v[0] == kind for v in in_cells.values())
+        assert said.json[f"{kind}s_made"] == made
+        assert said.json[f"{kind}s"] == small_run.record[f"{kind}s"]
+
+    assert said.json["run"] == small_run.id
+    assert record["cell_keys"] == small_run.record["cell_keys"]
+    for table, key in [
+        (METRICS, record["metrics_key"]),
+        (INTERVALS, record["intervals_key"]),
+        *((EPISODES, k) for k in record["cell_keys"].values()),
+    ]:
+        assert Path(mine.path(table, key)).read_bytes() == Path(shared.path(table, key)).read_bytes(), (table.name, key)
