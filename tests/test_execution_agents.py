@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks_lib.execution.agents import Example, SqlDraft, write_sql
-from tasks_lib.execution.examples import choose
+from tasks_lib.execution.agents import write_sql
+from tasks_lib.execution.drafts import Example, SqlDraft
+from tasks_lib.execution.examples import NOTHING_SHOWN, Pool
 from tasks_lib.execution.prompting import public_error
 from tasks_lib.execution.tool_agent import MAX_STEPS
 from tasks_lib.models.backends import BackendSpec
@@ -96,7 +97,7 @@ async def write(
     evidence: str = "",
 ) -> SqlDraft:
     request = LocalRequest("t1", "", "db_mill", QueryMode.FUSED, "Which rivers drive two wheels?", tuple(placeholders))
-    return await write_sql(agent, request, handle, evidence, model, runner, examples, 3)
+    return await write_sql(agent, request, handle, evidence, model, runner, Pool(examples).without(), 3)
 
 
 def block(sql: str, language: str = "sql") -> str:
@@ -154,7 +155,7 @@ async def test_every_corpus_has_its_prompt_and_block(
 async def test_a_handle_of_another_database_is_refused(spider: DatabaseHandle, runner: SqlRunner) -> None:
     request = LocalRequest("t1", "", "db_else", QueryMode.FUSED, "x")
     with pytest.raises(ValueError, match="db_else"):
-        await write_sql(DataAgent.ADAPTER, request, spider, "", Scripted(), runner, (), 0)
+        await write_sql(DataAgent.ADAPTER, request, spider, "", Scripted(), runner, NOTHING_SHOWN, 0)
 
 
 # -- adapter --
@@ -234,10 +235,14 @@ def test_examples_are_chosen_by_question_and_skeleton_the_best_last() -> None:
     other = Example(
         "Tell the amount of feed by farm", "SELECT farm, sum(x) FROM f GROUP BY farm ORDER BY farm", "db_c", "c"
     )
-    chosen = choose("How many herons are there?", [other, twin, count], shown=2)
+    chosen = Pool([other, twin, count]).without().choose("How many herons are there?", shown=2)
     assert chosen == (twin, count)
-    assert choose("How many herons are there?", [count, twin, other], shown=2) == chosen
-    assert choose("x", [], shown=2) == ()
+    assert Pool([count, twin, other]).without().choose("How many herons are there?", shown=2) == chosen
+    assert Pool([]).without().choose("x", shown=2) == ()
+    barred = Pool([count, twin, other]).without([twin.database_id], [count.unit_id])
+    assert set(barred.choose("How many herons are there?")) == {
+        e for e in (count, twin, other) if e.database_id != twin.database_id and e.unit_id != count.unit_id
+    }
 
 
 def test_errors_show_no_physical_name(spider: DatabaseHandle) -> None:

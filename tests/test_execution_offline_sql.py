@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks_lib.execution.agents import Example, SqlDraft, write_sql
+from tasks_lib.execution.agents import write_sql
+from tasks_lib.execution.drafts import Example, SqlDraft
+from tasks_lib.execution.examples import Pool
 from tasks_lib.execution.planner import plan
 from tasks_lib.models.backends import OFFLINE_POLICIES, BackendSpec
 from tasks_lib.models.client import open_model
@@ -172,7 +174,7 @@ async def write(
 ) -> SqlDraft:
     model = open_model(BackendSpec(name="offline", model=POLICY, temperature=None), ledger)
     shown = [Example("How many ships are there?", "SELECT count(*) FROM ship", "db_other", "u1")]
-    return await write_sql(agent, local(text, *placeholders), handle, "", model, runner, shown, 0)
+    return await write_sql(agent, local(text, *placeholders), handle, "", model, runner, Pool(shown).without(), 0)
 
 
 async def result(runner: SqlRunner, handle: DatabaseHandle, sql: str) -> CanonicalResult | None:

@@ -9,6 +9,7 @@ import pytest
 
 from tasks_lib.corpora import cards, spider
 from tasks_lib.execution.agents import write_sql
+from tasks_lib.execution.examples import NOTHING_SHOWN
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.client import open_model
 from tasks_lib.protocol.records import LocalRequest
@@ -41,7 +42,7 @@ async def test_execution_accuracy_on_spider_dev(agent: DataAgent, tmp_path: Path
                 continue
             judged += 1
             request = LocalRequest(question.unit_id, "", handle.database_id, QueryMode.PRIVILEGED, question.question)
-            draft = await write_sql(agent, request, handle, question.evidence, model, runner, (), 0)
+            draft = await write_sql(agent, request, handle, question.evidence, model, runner, NOTHING_SHOWN, 0)
             mine = (await runner.run(handle, draft.sql)).result
             ordered = is_ordered(Engine.SQLITE, question.sql)
             right += mine is not None and compare(Corpus.SPIDER, gold, mine, ordered).equal

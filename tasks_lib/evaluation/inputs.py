@@ -10,6 +10,7 @@ from tasks_lib.corpora.units import DISQUALIFYING
 from tasks_lib.evaluation.gold import GoldUnit
 from tasks_lib.evaluation.leaks import Scanner
 from tasks_lib.execution.drafts import Example
+from tasks_lib.execution.examples import Pool, Shown
 from tasks_lib.protocol.records import Contract, DatabaseHandle, PublicTask, SourceUnit
 from tasks_lib.protocol.vocabulary import Corpus, Split
 from tasks_lib.store.artifacts import read_file
@@ -60,25 +61,29 @@ class Inputs:
 
     def _gold(self, unit: SourceUnit) -> GoldUnit:
         return GoldUnit(
-            unit.unit_id, unit.corpus, self.public_ids[(unit.corpus, unit.database)], unit.question, unit.sql, unit.evidence,
-            unit.ordered, unit.result_digest,
+            unit.unit_id,
+            unit.corpus,
+            self.public_ids[(unit.corpus, unit.database)],
+            unit.question,
+            unit.sql,
+            unit.evidence,
+            unit.ordered,
+            unit.result_digest,
         )
 
     @cached_property
-    def _training(self) -> dict[Corpus, tuple[tuple[Example, str], ...]]:
-        """(example, public id of its database) of every usable training unit, by corpus."""
-        found: dict[Corpus, list[tuple[Example, str]]] = {c: [] for c in Corpus}
+    def _training(self) -> dict[Corpus, Pool]:
+        """Every usable training unit as an example, by corpus."""
+        found: dict[Corpus, list[Example]] = {c: [] for c in Corpus}
         for unit in self.usable_units:
             if self.release.units[unit.unit_id].split == Split.TRAIN:
-                found[unit.corpus].append((Example(unit.question, unit.sql, unit.database_id, unit.unit_id), unit.database_id))
-        return {c: tuple(rows) for c, rows in found.items()}
+                found[unit.corpus].append(Example(unit.question, unit.sql, unit.database_id, unit.unit_id))
+        return {c: Pool(examples) for c, examples in found.items()}
 
-    @lru_cache(maxsize=4096)  # noqa: B019 - one Inputs lives as long as its process
-    def examples(self, task_id: str) -> tuple[Example, ...]:
-        """Few-shot pool of a task: training units of its corpus, none of its own units, none of its databases."""
+    def examples(self, task_id: str) -> Shown:
+        """What a task may be shown: training units of its corpus, none of its own units, none of its databases."""
         contract = self.contracts[task_id]
-        barred, units = set(contract.databases), set(contract.unit_ids)
-        return tuple(e for e, d in self._training[contract.corpus] if d not in barred and e.unit_id not in units)
+        return self._training[contract.corpus].without(contract.databases, contract.unit_ids)
 
     @cached_property
     def scanner(self) -> Scanner:
@@ -87,9 +92,7 @@ class Inputs:
         catalog = self.release.public / "catalog"
         shown = read_file(CAT_TABLES, catalog / "cat_tables.parquet")["name"].to_list()
         shown += read_file(CAT_COLUMNS, catalog / "cat_columns.parquet")["name"].to_list()
-        gold = {
-            u.unit_id: (u.sql, f"{u.corpus}:{u.database}") for u in self.release.units.values()
-        }
+        gold = {u.unit_id: (u.sql, f"{u.corpus}:{u.database}") for u in self.release.units.values()}
         schemas = {f"{r['corpus']}:{r['database']}": r["schema_text"] for r in rows}
         return Scanner([r["database"] for r in rows], shown, gold, schemas)
 

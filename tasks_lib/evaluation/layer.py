@@ -16,6 +16,7 @@ from tasks_lib.evaluation.retrieval_audit import AuditedTask, AuditedUnit, audit
 from tasks_lib.execution import planner as llm_planner
 from tasks_lib.execution.agents import write_sql
 from tasks_lib.execution.drafts import SqlDraft
+from tasks_lib.execution.examples import NOTHING_SHOWN
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.chat import ChatModel
 from tasks_lib.models.client import open_model
@@ -84,9 +85,7 @@ async def plan_rows(
     inputs = load(folder)
     spec = BackendSpec.model_validate(dict(backend))
     model = open_model(spec, context.ledger)
-    routes = [
-        r for key in (routes_key, clarified_key) for r in context.store.read(ROUTES, key).iter_rows(named=True)
-    ]
+    routes = [r for key in (routes_key, clarified_key) for r in context.store.read(ROUTES, key).iter_rows(named=True)]
     exchanges = _exchanges(context, asks_key, releases_key)
     gate = asyncio.Semaphore(spec.concurrency)
 
@@ -144,7 +143,7 @@ class AgentWriter:
 
     async def __call__(self, request: LocalRequest, handle: DatabaseHandle, unit: GoldUnit) -> SqlDraft:
         shown = unit.corpus is Corpus.BIRD and (self._evidence == "unit" or request.mode is QueryMode.PRIVILEGED)
-        examples = self._inputs.examples(request.task_id) if self._agent is DataAgent.ADAPTER else ()
+        examples = self._inputs.examples(request.task_id) if self._agent is DataAgent.ADAPTER else NOTHING_SHOWN
         return await write_sql(
             self._agent,
             request,

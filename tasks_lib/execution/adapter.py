@@ -14,11 +14,10 @@ The rules of the correction round:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tasks_lib.execution.drafts import Example, SqlDraft
-from tasks_lib.execution.examples import choose
+from tasks_lib.execution.drafts import SqlDraft
+from tasks_lib.execution.examples import Shown
 from tasks_lib.execution.extraction import extract
 from tasks_lib.execution.prompting import PROMPTS, context, knowledge_text, placeholder_lines, public_error
 from tasks_lib.models.chat import ChatModel, ChatRequest, Message
@@ -36,7 +35,7 @@ async def write(
     evidence: str,
     model: ChatModel,
     runner: SqlRunner,
-    examples: Sequence[Example],
+    examples: Shown,
     trial: int,
 ) -> SqlDraft:
     """Write the SQL of `request` in one call or two.
@@ -47,7 +46,7 @@ async def write(
     knowledge = knowledge_text(handle, evidence)
     prompt = render(
         PROMPTS / "sql_adapter@1.md.j2",
-        examples=choose(request.text, examples),
+        examples=examples.choose(request.text),
         schema=handle.schema_text.strip(),
         linked=linked_lines(handle.schema_text, request.text),
         knowledge=knowledge,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tasks_lib.execution import adapter, text_to_sql, tool_agent
-from tasks_lib.execution.drafts import Example, SqlDraft
+from tasks_lib.execution.drafts import SqlDraft
+from tasks_lib.execution.examples import Shown
 from tasks_lib.models.chat import ChatModel
 from tasks_lib.protocol.records import DatabaseHandle, LocalRequest
 from tasks_lib.protocol.vocabulary import Corpus, DataAgent
 from tasks_lib.sql.execute import SqlRunner
 
-__all__ = ["Example", "SqlDraft", "write_sql"]
+__all__ = ["Shown", "SqlDraft", "write_sql"]
 
 
 async def write_sql(
@@ -21,7 +20,7 @@ async def write_sql(
     evidence: str,
     model: ChatModel,
     runner: SqlRunner,
-    examples: Sequence[Example],
+    examples: Shown,
     trial: int,
 ) -> SqlDraft:
     """Write the SQL of one local request.

@@ -1,7 +1,7 @@
 """Which few-shot examples the adapter shows: those with a similar question and a similar SQL skeleton (paper F.5).
 
 Belongs here: similarity and choice, as pure functions. Does not belong here: which examples may be shown at all (the
-caller filters them: other databases, the tuning split).
+caller decides: other databases, the tuning split). Word weights come from the whole pool, so that it is indexed once.
 
 Both similarities are cosines over weighted words. A question's words are those outside quotes, numbers and names masked,
 so that the kind of question decides. The SQL skeleton of the request is not known before the SQL is written: it is
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import Any
 
 from tasks_lib.execution.drafts import Example
@@ -66,20 +66,47 @@ _KEYWORDS = frozenset(
 )
 
 
-def choose(request: str, examples: Sequence[Example], shown: int = SHOWN) -> tuple[Example, ...]:
-    """The `shown` most useful examples, the most similar last (next to the request). Ties go to the smaller unit id."""
-    if not examples:
-        return ()
-    index = _index(tuple(examples))
-    by_question = index.by_question(request)
-    nearest = min(range(len(examples)), key=lambda row: (-by_question[row], examples[row].unit_id))
-    by_skeleton = index.by_skeleton(nearest)
-    scores = [
-        (1 - SKELETON_WEIGHT) * question + SKELETON_WEIGHT * by_question[nearest] * skeleton
-        for question, skeleton in zip(by_question, by_skeleton, strict=True)
-    ]
-    ranked = sorted(range(len(examples)), key=lambda row: (-round(scores[row], 9), examples[row].unit_id))
-    return tuple(examples[row] for row in reversed(ranked[:shown]))
+class Pool:
+    """All examples of a corpus, indexed once on first use. What a task may be shown of it is a `Shown`."""
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self.examples = tuple(sorted(examples, key=lambda example: example.unit_id))
+
+    @cached_property
+    def index(self) -> _Index:
+        return _Index(self.examples)
+
+    def without(self, databases: Collection[str] = (), units: Collection[str] = ()) -> Shown:
+        """The examples of other databases and other units than these."""
+        barred, known = frozenset(databases), frozenset(units)
+        rows = [i for i, e in enumerate(self.examples) if e.database_id not in barred and e.unit_id not in known]
+        return Shown(self, tuple(rows))
+
+
+class Shown:
+    """The part of a pool that may be shown; nothing else of the pool can be reached by `choose`."""
+
+    def __init__(self, pool: Pool, rows: tuple[int, ...]) -> None:
+        self._pool, self._rows = pool, rows
+
+    def choose(self, request: str, shown: int = SHOWN) -> tuple[Example, ...]:
+        """The `shown` most useful examples, the most similar last (next to the request). Ties go to the smaller unit id."""
+        if not self._rows:
+            return ()
+        index, examples = self._pool.index, self._pool.examples
+        by_question = index.by_question(request)
+        nearest = min(self._rows, key=lambda row: (-by_question[row], row))
+        by_skeleton = index.by_skeleton(nearest)
+
+        def score(row: int) -> float:
+            question = (1 - SKELETON_WEIGHT) * by_question[row]
+            return round(question + SKELETON_WEIGHT * by_question[nearest] * by_skeleton[row], 9)
+
+        ranked = sorted(self._rows, key=lambda row: (-score(row), row))
+        return tuple(examples[row] for row in reversed(ranked[:shown]))
+
+
+NOTHING_SHOWN = Pool(()).without()
 
 
 class _Index:
@@ -105,11 +132,6 @@ class _Index:
 
 def _column(product: Any) -> list[float]:
     return [float(value) for value in product.toarray()[:, 0]]
-
-
-@lru_cache(maxsize=8)
-def _index(examples: tuple[Example, ...]) -> _Index:
-    return _Index(examples)
 
 
 def masked_question(question: str) -> tuple[str, ...]:

@@ -46,6 +46,22 @@ blobs = sa.Table(
 )
 
 
+# The statements of every item, as text both dialects know: composing them anew costs more than SQLite takes to run them.
+_FIND = sa.text(
+    "SELECT key, kind, state, owner, attempt, expires, run, outcome, payload, meta FROM items WHERE key = :key"
+)
+_LEASE = sa.text(
+    "INSERT INTO items (key, kind, state, owner, attempt, expires, run, outcome, payload, meta, completed) "
+    "VALUES (:key, :kind, 'leased', :owner, 1, :expires, :run, '', :payload, '{}', 0.0) ON CONFLICT (key) DO NOTHING"
+)
+_COMPLETE = sa.text(
+    "UPDATE items SET state = 'done', outcome = :outcome, payload = :payload, meta = :meta, completed = :completed, "
+    "run = :run WHERE key = :key AND attempt = :attempt AND state = 'leased'"
+)
+_BLOB = sa.text("INSERT INTO blobs (digest, data) VALUES (:digest, :data) ON CONFLICT (digest) DO NOTHING")
+_READ_BLOB = sa.text("SELECT data FROM blobs WHERE digest = :digest")
+
+
 class Transient(RuntimeError):
     """A fault of the moment: nothing is stored, the item stays not done, and a later attempt may succeed."""
 
@@ -156,7 +172,7 @@ class Ledger:
     def blob(self, digest: str) -> bytes:
         """Content of a blob. Raises KeyError when there is none."""
         with self.engine.connect() as connection:
-            data = connection.execute(sa.select(blobs.c.data).where(blobs.c.digest == digest)).scalar()
+            data = connection.execute(_READ_BLOB, {"digest": digest}).scalar()
         if data is None:
             raise KeyError(digest)
         return bytes(data)
@@ -200,28 +216,17 @@ class Ledger:
         """A lease when the item is ours to do, the entry when it is done, None while another live owner works on it."""
         now = time.time()
         with self.engine.begin() as connection:
-            row = connection.execute(sa.select(items).where(items.c.key == key)).first()
+            row = connection.execute(_FIND, {"key": key}).first()
             if row is None:
-                try:
-                    with connection.begin_nested():
-                        connection.execute(
-                            items.insert().values(
-                                key=key,
-                                kind=kind,
-                                state="leased",
-                                owner=self.owner,
-                                attempt=1,
-                                expires=now + self.lease_seconds,
-                                run=self.run,
-                                outcome="",
-                                payload=b"",
-                                meta="{}",
-                                completed=0.0,
-                            )
-                        )
-                except sa.exc.IntegrityError:
-                    return None
-                return Lease(key, kind, self.owner, 1)
+                values = {
+                    "key": key,
+                    "kind": kind,
+                    "owner": self.owner,
+                    "expires": now + self.lease_seconds,
+                    "run": self.run,
+                }
+                made = connection.execute(_LEASE, {**values, "payload": b""})
+                return Lease(key, kind, self.owner, 1) if made.rowcount == 1 else None
             if row.state == "done":
                 return _entry(row)
             if row.state == "leased" and row.expires > now and not owner_is_dead(row.owner):
@@ -253,25 +258,18 @@ class Ledger:
         """Store the result if the lease still holds. Raises StaleLease otherwise; nothing is overwritten."""
         with self.engine.begin() as connection:
             if produced.blobs:
-                known = set(
-                    connection.execute(
-                        sa.select(blobs.c.digest).where(blobs.c.digest.in_(list(produced.blobs)))
-                    ).scalars()
-                )
-                for name, data in produced.blobs.items():
-                    if name not in known:
-                        connection.execute(_insert_ignore(self.engine, blobs).values(digest=name, data=data))
+                connection.execute(_BLOB, [{"digest": name, "data": data} for name, data in produced.blobs.items()])
             done = connection.execute(
-                items.update()
-                .where(items.c.key == lease.key, items.c.attempt == lease.attempt, items.c.state == "leased")
-                .values(
-                    state="done",
-                    outcome=produced.outcome,
-                    payload=produced.payload,
-                    meta=json.dumps(dict(produced.meta), sort_keys=True),
-                    completed=time.time(),
-                    run=self.run,
-                )
+                _COMPLETE,
+                {
+                    "key": lease.key,
+                    "attempt": lease.attempt,
+                    "outcome": produced.outcome,
+                    "payload": produced.payload,
+                    "meta": json.dumps(dict(produced.meta), sort_keys=True),
+                    "completed": time.time(),
+                    "run": self.run,
+                },
             )
             if done.rowcount != 1:
                 raise StaleLease(
@@ -361,16 +359,6 @@ class Ledger:
 def blob_of(data: bytes) -> tuple[str, bytes]:
     """(digest, data) of a blob."""
     return sha256_bytes(data), data
-
-
-def _insert_ignore(engine: sa.Engine, table: sa.Table) -> Any:
-    if engine.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as pg_insert
-
-        return pg_insert(table).on_conflict_do_nothing()
-    from sqlalchemy.dialects.sqlite import insert as lite_insert
-
-    return lite_insert(table).on_conflict_do_nothing()
 
 
 def _entry(row: Any) -> Entry:
