@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -37,6 +39,11 @@ class Settings(BaseSettings):
         return self.ledger_url or f"sqlite:///{self.home.resolve() / 'ledger.sqlite'}"
 
 
-def settings() -> Settings:
-    """The settings of this process, read anew (cheap), so that tests may change the environment."""
+@lru_cache(maxsize=16)
+def _settings(_environment: tuple[tuple[str, str], ...]) -> Settings:
     return Settings()
+
+
+def settings() -> Settings:
+    """The settings of this process; read anew when a `DSABENCH_*` variable changes, so that tests may set them."""
+    return _settings(tuple(sorted(item for item in os.environ.items() if item[0].startswith("DSABENCH_"))))
