@@ -48,5 +48,14 @@ def test_executors_may_see_examples_of_other_databases_only() -> None:
     assert [f.kind for f in SCANNER.scan(other, Audience.ROUTER)] == ["gold_sql"]
 
 
+def test_a_database_named_like_a_table_is_no_leak_in_a_schema() -> None:
+    schema = "CREATE TABLE party_host (party_id INT)"
+    scanner = Scanner(["party_host", "tea_club"], ["host"], {}, {"party_host": schema, "tea_club": "CREATE TABLE t (a)"})
+    text = f"{schema}; the join is on party_host.party_id"
+    assert scanner.scan(text, Audience.EXECUTOR) == []
+    assert {f.kind for f in scanner.scan(text, Audience.ROUTER)} == {"physical_name"}
+    assert [f.found for f in scanner.scan("no such table: tea_club.t", Audience.EXECUTOR)] == ["tea_club", "tea_club.t"]
+
+
 def test_diagnostics_are_exempt() -> None:
     assert SCANNER.scan(GOLD, Audience.DIAGNOSTIC) == []

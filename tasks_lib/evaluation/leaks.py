@@ -78,6 +78,9 @@ class Scanner:
                 owners.setdefault(text, set()).add(owner)
         self._gold = owners
         self._schemas = {d: s for d, s in (schemas or {}).items() if s}
+        words = {w.lower() for s in self._schemas.values() for w in _WORD.findall(s)}
+        # Some databases are named like a table. An executor sees schemas, where that word is the table.
+        self._tables = names & words
 
     def scan(self, text: str, audience: Audience) -> list[Finding]:
         """Findings in one text shown to `audience`; [] when clean. Diagnostics are exempt."""
@@ -85,13 +88,16 @@ class Scanner:
             return []
         found = [self._finding("path", m.group(), text, m.start(), audience) for m in _PATHS.finditer(text)]
         found += [self._finding("label", m.group(), text, m.start(), audience) for m in _LABELS.finditer(text)]
+        ordinary = self._tables if audience is Audience.EXECUTOR else set()
+        identifiers = self._identifiers - ordinary
         for m in _WORD.finditer(text):
-            if m.group().lower() in self._identifiers:
+            if m.group().lower() in identifiers:
                 found.append(self._finding("physical_name", m.group(), text, m.start(), audience))
         if self._qualified is not None:
             found += [
                 self._finding("physical_name", m.group(), text, m.start(), audience)
                 for m in self._qualified.finditer(text)
+                if m.group(1).lower() not in ordinary
             ]
         for m in re.finditer(r"\b(?:spider|bird|livesqlbench):[\w.:-]+", text):
             if m.group().rstrip(".:-") in self._units:
