@@ -48,6 +48,8 @@ def prepare(served: bool = False) -> None:
         defaults["XDG_RUNTIME_DIR"] = str(runtime)
     if not served:
         defaults["PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED"] = "false"
+        # 288 subflows sending their log lines to the one server that records them: a fifth of their time.
+        defaults["PREFECT_LOGGING_TO_API_ENABLED"] = "false"
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
     Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
