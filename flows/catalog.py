@@ -21,7 +21,12 @@ from tasks_lib.store.schemas import AUDIT
 from tasks_lib.store.settings import settings
 from tasks_lib.store.tasks import ensure
 
-CATALOG_CODE = ("tasks_lib/routeenv", "tasks_lib/models/embeddings.py", "tasks_lib/evaluation/retrieval_audit.py")
+CATALOG_CODE = (
+    "tasks_lib/routeenv",
+    "tasks_lib/models/embeddings.py",
+    "tasks_lib/evaluation/retrieval_audit.py",
+    "tasks_lib/evaluation/layer.py",
+)
 
 
 async def run_catalog(folder: Path) -> dict[str, Any]:

@@ -136,13 +136,15 @@ def backends_of(texts: list[str] | None) -> list[Any]:
     return found
 
 
+REMEDIES = {"--release": "make a release with `dsabench build`, or leave the option out for the embedded one"}
+
+
 def _folder(path: Path | None, option: str) -> str:
     if path is None:
         return ""
     if not path.is_dir():
-        raise BadUsage(
-            f"{option} {path} is not a folder, expected one; datasets/README.md says where the data comes from and how it lies."
-        )
+        remedy = REMEDIES.get(option, "datasets/README.md says where the data comes from and how it lies")
+        raise BadUsage(f"{option} {path} is not a folder, expected one; {remedy}.")
     return str(path)
 
 

@@ -58,7 +58,7 @@ def gold_layers(router: str, contracts: Iterable[Contract]) -> dict[str, list[di
         if c.behavior is Behavior.INTERACTIVE:
             owner = dict(zip(c.unit_ids, c.databases, strict=True))
             layers["routes"].append(_route(GOLD, router, c.task_id, "", c, [owner[c.branches[0].unit_id]]))
-            layers["asks"].append({**key, "ask": True, "question": c.slot_question, "calls": []})
+            layers["asks"].append({**key, "ask": True, "question": c.slot_question, "failure": "", "calls": []})
             for b in c.branches:
                 layers["routes"].append(_route(GOLD, router, c.task_id, b.branch_id, c, [owner[b.unit_id]]))
                 layers["releases"].append(
@@ -106,6 +106,7 @@ def silent_layers(router: str, contracts: Iterable[Contract]) -> dict[str, list[
                     "trial": 0,
                     "ask": False,
                     "question": "",
+                    "failure": "",
                     "calls": [],
                 }
             )

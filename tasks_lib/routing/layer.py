@@ -89,6 +89,7 @@ async def ask_decisions(
             "trial": trial,
             "ask": decision.ask,
             "question": decision.question,
+            "failure": got.failure,
             "calls": list(got.calls),
         }
 

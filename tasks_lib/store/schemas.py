@@ -327,6 +327,7 @@ ASKS = _table(
         ("trial", INT, "repeat"),
         ("ask", BOOL, "ask or not"),
         ("question", STR, "the question, or empty"),
+        ("failure", STR, "why a reply decided nothing (such a reply asks nothing), or empty"),
         ("calls", STRS, "ledger keys"),
     ],
 )
