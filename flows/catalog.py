@@ -53,24 +53,36 @@ async def run_catalog(folder: Path) -> dict[str, Any]:
 
 
 def summary(table: pl.DataFrame) -> dict[str, Any]:
-    """`units` by scope and `tasks` by stage and k, with cuts by corpus and behavior, from an audit table."""
+    """What `dsabench audit --json` prints of an audit table.
 
-    def values(scope: str, cut: str) -> dict[str, dict[str, Any]]:
-        part = table.filter((pl.col("scope") == scope) & (pl.col("slice") == cut)).sort("value_of", "stage", "metric")
+    `units`: {scope: {recall_at_50, recall_at_10, mrr, n}}; `tasks`: {target_recall, all_target_coverage: {stage: {k: fraction}}, n};
+    the same by corpus, and tasks by behavior.
+    """
+
+    def units(scope: str, cut: str) -> dict[str, dict[str, Any]]:
+        part = table.filter((pl.col("scope") == scope) & (pl.col("slice") == cut)).sort("value_of", "metric")
         found: dict[str, dict[str, Any]] = {}
         for row in part.iter_rows(named=True):
+            found.setdefault(row["value_of"], {})[row["metric"]] = row["value"]
+            found[row["value_of"]]["n"] = row["n"]
+        return found
+
+    def tasks(cut: str) -> dict[str, dict[str, Any]]:
+        part = table.filter((pl.col("scope") == "task") & (pl.col("slice") == cut))
+        found: dict[str, dict[str, Any]] = {}
+        for row in part.sort("value_of", "stage", "metric").iter_rows(named=True):
+            metric, k = row["metric"].rsplit("_at_", 1)
             group = found.setdefault(row["value_of"], {})
-            name = row["metric"] if scope != "task" else f"{row['stage']}_{row['metric']}"
-            group[name] = row["value"]
+            group.setdefault(metric, {}).setdefault(row["stage"], {})[k] = row["value"]
             group["n"] = row["n"]
         return found
 
-    whole = {scope: values(scope, "all").get("all", {}) for scope in ("own_corpus", "whole_registry", "task")}
+    scopes = ("own_corpus", "whole_registry")
     return {
-        "units": {"own_corpus": whole["own_corpus"], "whole_registry": whole["whole_registry"]},
-        "tasks": whole["task"],
-        "by_corpus": {"units": values("own_corpus", "corpus"), "tasks": values("task", "corpus")},
-        "by_behavior": values("task", "behavior"),
+        "units": {scope: units(scope, "all").get("all", {}) for scope in scopes},
+        "tasks": tasks("all").get("all", {}),
+        "by_corpus": {"units": {scope: units(scope, "corpus") for scope in scopes}, "tasks": tasks("corpus")},
+        "by_behavior": tasks("behavior"),
     }
 
 
@@ -83,6 +95,11 @@ async def catalog(release: Annotated[str, Field(strict=True)] = "") -> dict[str,
     """
     folder = Path(release).resolve() if release else await embedded_release()
     report = await run_catalog(folder)
-    rows = [{"metric": k, "value": f"{v:.4f}" if isinstance(v, float) else str(v)} for k, v in report["tasks"].items()]
+    rows = [
+        {"metric": metric, "stage": stage, "k": k, "percent": f"{100 * value:.2f}"}
+        for metric in ("target_recall", "all_target_coverage")
+        for stage, at in report["tasks"].get(metric, {}).items()
+        for k, value in at.items()
+    ]
     await create_table_artifact(rows, key="retrieval-audit", description="Retrieval over the formal tasks")  # type: ignore[misc]
     return report
