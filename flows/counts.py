@@ -38,7 +38,7 @@ def shared_counts(
     ledger = Ledger(settings().resolved_ledger_url)
     try:
         made = {kind: ledger.count(kind, invocation) for kind in (MODEL_CALL, SQL_EXECUTION)}
-        costs = [meta["cost"] for meta in ledger.meta_of(calls).values()]
+        cost = cost_of(list(ledger.meta_of(calls).values()))
     finally:
         ledger.close()
     return {
@@ -48,7 +48,19 @@ def shared_counts(
         "sql_executions": len(executions),
         "sql_executions_made": made[SQL_EXECUTION],
         "sql_executions_unshared": executions_apart,
-        "cost": {"known_usd": sum(c for c in costs if c is not None), "unknown_calls": sum(c is None for c in costs)},
+        "cost": cost,
+    }
+
+
+def cost_of(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Known cost and tokens of model calls, and how many calls have none (unknown is never 0)."""
+    costs = [meta["cost"] for meta in metas]
+    tokens = [(meta["prompt_tokens"], meta["completion_tokens"]) for meta in metas]
+    return {
+        "known_usd": sum(c for c in costs if c is not None),
+        "unknown_calls": sum(c is None for c in costs),
+        "tokens": sum(a + b for a, b in tokens if a is not None and b is not None),
+        "unknown_token_calls": sum(a is None or b is None for a, b in tokens),
     }
 
 
@@ -70,18 +82,14 @@ def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str,
     ledger = Ledger(settings().resolved_ledger_url)
     try:
         made = ledger.count(MODEL_CALL, study["invocation"])
-        costs = [meta["cost"] for meta in ledger.meta_of(own - inside).values()]
+        cost = cost_of(list(ledger.meta_of(own | inside).values()))
     finally:
         ledger.close()
-    cost = record["cost"]
     return {
         "model_calls": len(own | inside),
         "model_calls_made": record["model_calls_made"] + made,
         "model_calls_unshared": record["model_calls_unshared"] + len(own),
-        "cost": {
-            "known_usd": cost["known_usd"] + sum(c for c in costs if c is not None),
-            "unknown_calls": cost["unknown_calls"] + sum(c is None for c in costs),
-        },
+        "cost": cost,
     }
 
 

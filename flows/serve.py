@@ -40,6 +40,7 @@ def deployments(entries: Mapping[str, Mapping[str, Any]] | None = None) -> list[
         module, attribute = entry["flow"].split(":")
         flow = getattr(importlib.import_module(module), attribute)
         check_defaults(flow)
+        check_parameters(name, flow, entry.get("parameters", {}))
         limit = entry.get("concurrency")
         made.append(
             flow.to_deployment(
@@ -77,6 +78,18 @@ def check_defaults(flow: Any) -> None:
                 f"flow {flow.name}: default {parameter.default!r} of parameter {name} does not fit its type "
                 f"({error.errors()[0]['msg']}); correct the default or the annotation."
             ) from error
+
+
+def check_parameters(name: str, flow: Any, given: Mapping[str, Any]) -> None:
+    """Refuse a deployment whose own parameters its flow would refuse at run time (known fault P07)."""
+    from prefect.exceptions import ParameterTypeError
+
+    try:
+        flow.validate_parameters(dict(given))
+    except ParameterTypeError as error:
+        raise ServeError(
+            f"deployment {name}: its parameters do not fit flow {flow.name} ({error}); correct them."
+        ) from error
 
 
 def _answers(url: str) -> bool:

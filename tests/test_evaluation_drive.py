@@ -251,3 +251,8 @@ def test_the_oracle_keeps_gold_order_and_appends_extras() -> None:
     plan = oracle_plan(contract, ["db_c", "db_a", "db_b", "db_z"])
     assert (plan.order, plan.edges) == (("db_z", "db_a", "db_b", "db_c"), (("db_z", "db_a"),))
     assert oracle_plan(contract, ["db_a", "db_b"]).edges == ()
+
+
+@pytest.mark.parametrize("upstream", [(), (("a",), ("b",)), ((None,),)])
+def test_v10_even_a_correct_upstream_binds_one_value_only(upstream: tuple[tuple[Any, ...], ...]) -> None:
+    assert bound_values(("up1_a",), CanonicalResult(("a",), upstream), True) is None

@@ -265,3 +265,10 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"port {server.server_port}" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def test_p07_parameters_of_a_deployment_are_checked_when_it_is_made() -> None:
+    from flows.serve import ServeError, deployments
+
+    with pytest.raises(ServeError, match="tasks"):
+        deployments({"nightly": {"flow": "flows.nightly:nightly", "parameters": {"tasks": "7"}}})

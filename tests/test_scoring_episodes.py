@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tasks_lib.protocol.records import Binding, Branch, Contract
@@ -143,6 +143,7 @@ def test_set_measures_by_hand() -> None:
     )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sets(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef"), min_size=1))
 def test_set_measures_hold_their_bounds(p: set[str], g: set[str]) -> None:
     got = set_score(p, g)

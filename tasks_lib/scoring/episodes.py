@@ -79,6 +79,13 @@ def _need(found: Mapping[tuple[Any, ...], Row], key: tuple[Any, ...], what: str)
         raise JoinError(f"{what}: key {key} is missing, expected one row; run the layer again.") from None
 
 
+def _no_strangers(found: Iterable[tuple[Any, ...]], place: int, known: set[str], what: str) -> None:
+    """Raises JoinError for a key whose task (at `place`) the release does not have."""
+    for key in found:
+        if key[place] not in known:
+            raise JoinError(f"{what}: key {key} is unknown to the release; use the release it was made for.")
+
+
 def score_routes(backend: str, router: str, targets: Sequence[Target], routes: Iterable[Row]) -> list[dict[str, Any]]:
     """Rows of `routing_episodes`: initial routes re-scored on every branch, no clarification (PROTOCOL 13)."""
     initial = index(
@@ -159,6 +166,10 @@ def score_cell(
     privileged = index(
         (c for c in mine if c["query_mode"] == QueryMode.PRIVILEGED), *names, what=f"{what}, privileged contributions"
     )
+    known = {t.task_id for t in targets}
+    for layer, found in (("routes", by_route), ("asks", by_ask), ("releases", by_release), ("plans", by_plan)):
+        _no_strangers(found, 0, known, f"{what}, {layer}")
+    _no_strangers(by_unit, 1, known, f"{what}, contributions")
     rows = []
     for target in targets:
         initial = _need(by_route, (target.task_id, ""), f"{what}, routes")
