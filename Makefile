@@ -25,4 +25,4 @@ lint: venv
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile --durations=15

@@ -87,6 +87,7 @@ def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str,
         ledger.close()
     return {
         "model_calls": len(own | inside),
+        "model_calls_study_only": len(own - inside),
         "model_calls_made": record["model_calls_made"] + made,
         "model_calls_unshared": record["model_calls_unshared"] + len(own),
         "cost": cost,
