@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,6 +20,7 @@ from flows.runtime import prepare
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
+    pretty_exceptions_enable=False,
     help="DSABench: source discovery, coordination and execution over a catalog of databases.",
 )
 Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of stdout.")]
@@ -68,8 +70,10 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.scoring.publish import QualityError
     from tasks_lib.sql.faults import DatabaseFault
     from tasks_lib.store.artifacts import ArtifactRefused
+    from tasks_lib.store.ledgers import LedgerUnusable
 
     return (
+        LedgerUnusable,
         GoldFault,
         BackendMisconfigured,
         ProviderUnavailable,
@@ -97,6 +101,10 @@ def _guarded(as_json: bool, work: Callable[[], dict[str, Any]]) -> dict[str, Any
         message, code = str(error), 2
     except _run_errors() as error:
         message, code = f"{error} Nothing already computed is lost.", 1
+    except Exception as error:
+        # A fault of ours: the traceback is for the report of it; the last line of stdout stays one JSON object.
+        traceback.print_exc()
+        message, code = f"unexpected {type(error).__name__}: {error}. Nothing already computed is lost.", 1
     print(message, file=sys.stderr)
     if as_json:
         print(json.dumps({"status": "failed", "error": message}))
@@ -404,6 +412,13 @@ def serve(port: Annotated[int, typer.Option(min=1, max=65535)] = 4200) -> None:
 def main() -> None:
     """Entry point of the console script."""
     if "serve" not in sys.argv[1:2]:
-        prepare()
+        try:
+            prepare()
+        except OSError as error:
+            print(
+                f"the home folder {error.filename} cannot be made ({error.strerror}); set DSABENCH_HOME to a writable folder.",
+                file=sys.stderr,
+            )
+            raise SystemExit(2) from None
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
     app()

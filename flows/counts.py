@@ -67,17 +67,11 @@ def cost_of(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str, Any]:
     """The factorial's model-call counts with the routing study's calls added: its tables rest on them too.
 
-    Unshared stays what the separate cells would make, plus the study's own calls.
+    Unshared stays what separate cells would make.
     """
     if "model_calls" not in record or "routing_routes" not in study:
         return {}
-    store = ArtifactStore(settings().resolved_store_url)
-    own = {
-        call
-        for key in study["routing_routes"].values()
-        for row in read_rows(store, ROUTES, key)
-        for call in row["calls"]
-    }
+    own = study_keys(study)
     inside = call_keys([parse(c) for c in record["cell_keys"]], recorded_chains(record))
     ledger = Ledger(settings().resolved_ledger_url)
     try:
@@ -89,8 +83,16 @@ def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str,
         "model_calls": len(own | inside),
         "model_calls_study_only": len(own - inside),
         "model_calls_made": record["model_calls_made"] + made,
-        "model_calls_unshared": record["model_calls_unshared"] + len(own),
         "cost": cost,
+    }
+
+
+def study_keys(study: Mapping[str, Any]) -> set[str]:
+    """Ledger keys of the model calls of a routing study (a record with `routing_routes`; others have none)."""
+    store = ArtifactStore(settings().resolved_store_url)
+    keys = study.get("routing_routes", {}).values()
+    return {
+        call for key in keys if store.ok(ROUTES, key) for row in read_rows(store, ROUTES, key) for call in row["calls"]
     }
 
 

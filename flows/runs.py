@@ -66,7 +66,12 @@ def load(run_id: str = "") -> tuple[RunSpec, dict[str, Any]]:
             raise RunUnknown(
                 f"no run is recorded in {runs_folder()}, expected at least one; start one with `dsabench run`."
             )
-        run_id = json.loads(last.read_text("utf-8"))["run"]
+        try:
+            run_id = str(json.loads(last.read_text("utf-8"))["run"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunUnknown(
+                f"{last} cannot be read ({error}), expected the last run's id; name the run with --run."
+            ) from error
     path = run_folder(run_id) / "run.json"
     try:
         record = json.loads(path.read_text("utf-8"))

@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from flows import runs
-from flows.counts import call_keys
+from flows.counts import call_keys, study_keys
 from flows.layers import wanted_tasks
 from flows.runtime import write_json
 from flows.wanted import ChainKeys, RunSpec, recorded_chains
@@ -21,7 +21,7 @@ from tasks_lib.scoring.verify import check_diagnostics, check_fused, check_invar
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
-from tasks_lib.store.schemas import EPISODES, METRICS
+from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, METRICS, PLANS, RELEASES, ROUTES
 from tasks_lib.store.settings import settings
 
 
@@ -41,6 +41,12 @@ async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
         problems.append(
             f"{len(missing)} episode partitions are missing or damaged (first {missing[0]}); run again to recompute them."
         )
+    lost = _lost_layers(store, chains)
+    if lost:
+        missing.append(lost[0])
+        problems.append(
+            f"{len(lost)} layer artifacts are missing, damaged or of another version (first {lost[0]}); run again to recompute them."
+        )
     report: dict[str, Any] = {"run": run.run_id, "recomputed_values": 0, "max_discrepancy": 0.0}
     if not problems:
         files = [store.path(EPISODES, k) for k in keys.values()]
@@ -57,7 +63,8 @@ async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
             report["gold_certificate"] = await _certificate(gold, problems)
             if report["gold_certificate"]["ok"]:
                 problems += await check_diagnostics(contracts, requests, gold, runner)
-        findings = inputs.scanner.scan_calls(ledger, call_keys([parse(c) for c in keys], chains) if not missing else [])
+        shown = (call_keys([parse(c) for c in keys], chains) | study_keys(record)) if not missing else set()
+        findings = inputs.scanner.scan_calls(ledger, shown)
     finally:
         ledger.close()
     report["leak_findings"] = len(findings)
@@ -76,6 +83,17 @@ async def _certificate(gold: Gold, problems: list[str]) -> dict[str, Any]:
         return {"ok": False, "units": {}}
     problems += [f"gold of {u} does not score correct against itself." for u in wrong]
     return {"ok": not wrong, "units": counts}
+
+
+def _lost_layers(store: ArtifactStore, chains: dict[tuple[str, Router], ChainKeys]) -> list[str]:
+    """Layers that verification reads and the store does not hold, as `<layer> of <backend> <router>`."""
+    tables = {"routes": ROUTES, "clarified": ROUTES, "asks": ASKS, "releases": RELEASES, "plans": PLANS}
+    lost = []
+    for (backend, router), chain in chains.items():
+        wanted = [(tables[name], key, name) for name, key in chain.inputs().items()]
+        wanted += [(CONTRIBUTIONS, key, f"contributions {agent}") for agent, key in chain.contributions.items()]
+        lost += [f"{name} of {backend} {router}" for table, key, name in wanted if not store.ok(table, key)]
+    return lost
 
 
 def _fused(store: ArtifactStore, requests: dict[str, str], chains: dict[tuple[str, Router], ChainKeys]) -> list[str]:

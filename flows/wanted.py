@@ -122,7 +122,7 @@ def chain_keys(run: RunSpec, backend: BackendSpec, router: Router) -> ChainKeys:
     """All layer keys of one (backend, router)."""
     base: dict[str, Any] = {"backend": backend.name, "model": backend.fingerprint(), "router": router, "trial": TRIAL}
     routes = routes_key(run, backend, router)
-    asks = artifact_key("asks@1", {"routes": routes}, {**base, "code": code_digest(*ASK_CODE)})
+    asks = artifact_key("asks@2", {"routes": routes}, {**base, "code": code_digest(*ASK_CODE)})
     releases = artifact_key(
         "releases@1",
         {"asks": asks, "release": run.manifest},

@@ -335,3 +335,12 @@ def test_a_call_takes_a_few_milliseconds() -> None:
     for prompt in prompts:
         statements(POLICY, prompt, SCHEMA, False)
     assert (time.process_time() - started) / len(prompts) < 0.01
+
+
+def test_a_table_may_have_the_name_of_a_keyword() -> None:
+    schema = parse_schema(
+        "CREATE TABLE match (id INT PRIMARY KEY);\nCREATE TABLE host (m INT, FOREIGN KEY (m) REFERENCES match (id));"
+    )
+    assert [(link.source.table, link.target.table, link.target.name) for link in schema.links] == [
+        ("host", "match", "id")
+    ]

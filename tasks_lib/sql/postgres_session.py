@@ -16,7 +16,9 @@ from typing import Any, cast
 import psycopg
 from psycopg import errors, postgres
 from psycopg.abc import Buffer
-from psycopg.adapt import Loader
+from psycopg.adapt import Dumper, Loader, PyFormat
+from psycopg.types.numeric import IntDumper
+from psycopg.types.string import StrDumper
 
 from tasks_lib.protocol.records import BindingValue
 from tasks_lib.sql.canonical import Interval, Json, Opaque, Value
@@ -85,8 +87,17 @@ class _TextLoader(Loader):
 _KEPT = ("bool", "int2", "int4", "int8", "oid", "float4", "float8", "numeric", "bytea", "uuid", "text", "varchar")
 
 
+class _LiteralInt(IntDumper):
+    """Sends a whole number as an integer literal would be read: int4, or int8 when it is larger (never int2)."""
+
+    def upgrade(self, obj: int, format: PyFormat) -> Dumper:
+        found = super().upgrade(obj, format)
+        return self._int4_dumper if found is self._int2_dumper else found
+
+
 def _adapt(connection: psycopg.Connection) -> None:
     adapters = connection.adapters
+    adapters.register_dumper(int, _LiteralInt)
     for info in postgres.types:
         if info.name not in _KEPT:
             adapters.register_loader(info.oid, _TextLoader)
@@ -129,7 +140,7 @@ def connect(dsn: str, limits: Limits) -> psycopg.Connection:
 
 def _described(connection: psycopg.Connection, query: bytes, values: Sequence[BindingValue]) -> tuple[str, ...]:
     """Ask the server for the column names of a statement, without running it."""
-    types = [_type_of(value) for value in values]
+    types = [_type_of(connection, value) for value in values]
     for answer in (
         connection.pgconn.prepare(b"described", query, types),
         connection.pgconn.describe_prepared(b"described"),
@@ -140,13 +151,15 @@ def _described(connection: psycopg.Connection, query: bytes, values: Sequence[Bi
     return tuple((name or b"").decode() for name in names)
 
 
-def _type_of(value: BindingValue) -> int:
+def _type_of(connection: psycopg.Connection, value: BindingValue) -> int:
     """The type under which psycopg sends a value (0: left to the server)."""
     match value:
+        case str():
+            return connection.adapters.get_dumper(str, PyFormat.AUTO).oid
         case bool():
             name = "bool"
         case int():
-            name = "int2" if abs(value) < 2**15 else "int4" if abs(value) < 2**31 else "int8"
+            name = "int4" if -(2**31) <= value < 2**31 else "int8"
         case float():
             name = "float8"
         case bytes():
@@ -172,17 +185,12 @@ def run(dsn: str, sql: str, values: Sequence[BindingValue], limits: Limits) -> O
     connection = connect(dsn, limits)
     try:
         connection.read_only = True
-        query = sql.encode()
-        cursor = psycopg.RawCursor(connection)
-        # A generator by psycopg's own code, an iterator by its annotation; closing it cancels the statement.
-        rows = cast("Generator[tuple[Any, ...]]", cursor.stream(query, values or None))
-        with closing(rows):
-            first = next(rows, None)
-            if first is None:  # a stream without rows does not tell its columns
-                return collect(_described(connection, query, values), (), limits, deadline)
-            columns = tuple(column.name for column in cursor.description or ())
-            frozen = (tuple(_frozen(value) for value in row) for row in chain((first,), rows))
-            return collect(columns, frozen, limits, deadline)
+        try:
+            return _streamed(connection, sql.encode(), values, limits, deadline)
+        except errors.IndeterminateDatatype:
+            # Where nothing else tells the type of a quoted literal (`concat(:a, '%')`), the server reads it as text.
+            connection.adapters.register_dumper(str, StrDumper)
+            return _streamed(connection, sql.encode(), values, limits, deadline)
     except errors.QueryCanceled:
         return deadline.outcome()
     except psycopg.Error as error:
@@ -197,3 +205,18 @@ def run(dsn: str, sql: str, values: Sequence[BindingValue], limits: Limits) -> O
         return failed("execution_error", f"{type(error).__name__}: {error}")
     finally:
         connection.close()
+
+
+def _streamed(
+    connection: psycopg.Connection, query: bytes, values: Sequence[BindingValue], limits: Limits, deadline: Deadline
+) -> Outcome:
+    cursor = psycopg.RawCursor(connection)
+    # A generator by psycopg's own code, an iterator by its annotation; closing it cancels the statement.
+    rows = cast("Generator[tuple[Any, ...]]", cursor.stream(query, values or None))
+    with closing(rows):
+        first = next(rows, None)
+        if first is None:  # a stream without rows does not tell its columns
+            return collect(_described(connection, query, values), (), limits, deadline)
+        columns = tuple(column.name for column in cursor.description or ())
+        frozen = (tuple(_frozen(value) for value in row) for row in chain((first,), rows))
+        return collect(columns, frozen, limits, deadline)

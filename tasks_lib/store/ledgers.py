@@ -66,6 +66,10 @@ class Transient(RuntimeError):
     """A fault of the moment: nothing is stored, the item stays not done, and a later attempt may succeed."""
 
 
+class LedgerUnusable(RuntimeError):
+    """The ledger's database is damaged, missing rights, or no ledger."""
+
+
 class StaleLease(RuntimeError):
     """stale_lease: this writer's lease was taken over; its result is not stored."""
 
@@ -146,7 +150,13 @@ class Ledger:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=NORMAL")
 
-        metadata.create_all(self.engine)
+        try:
+            metadata.create_all(self.engine)
+        except sa.exc.DatabaseError as error:
+            raise LedgerUnusable(
+                f"the ledger {self.engine.url!r} cannot be opened ({error.orig}), expected a ledger database; restore it, or move "
+                "it away to begin a new one (calls stored in it are then paid for again)."
+            ) from error
         self._flying: dict[str, asyncio.Future[Entry]] = {}
 
     def close(self) -> None:

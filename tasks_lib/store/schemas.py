@@ -317,7 +317,7 @@ ROUTES = _table(
 )
 ASKS = _table(
     "asks",
-    1,
+    2,
     "Ask decisions, one per (backend, router, interactive task).",
     ("backend", "router", "task_id", "trial"),
     [

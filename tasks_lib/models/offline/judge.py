@@ -2,7 +2,7 @@
 
 Reads the judge prompt's sections `## Canonical question`, `## Canonical values`, `## Asked question` (which ends before the
 prompt's last paragraph, the one that begins with `Reply with`); answers JSON {"aligned": bool, "reason": str} by lexical
-overlap. Fails closed: content-free questions, other slots, and explicit alternatives without a canonical value are not aligned.
+overlap. Fails closed: content-free questions, other slots, and explicit alternatives that leave out a canonical value are not aligned.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def aligned(canonical: str, values: list[str], asked: str) -> tuple[bool, str]:
         return False, "the question names nothing"
     named = [value for value in values if _names(words, value)]
     offers = _ALTERNATIVES.search(asked) is not None
-    if named and (offers or len(named) == len(values)):
-        return True, "the question offers canonical values"
+    if len(named) == len(values):
+        return True, "the question offers the canonical values"
     if offers:
-        return False, "the question offers alternatives that leave out the canonical values"
+        return False, "the question offers alternatives that leave out a canonical value"
     slot = _content(canonical)
     if slot and slot <= _SOURCE_WORDS and words & _SOURCE_WORDS:
         return True, "the question asks which records are meant"

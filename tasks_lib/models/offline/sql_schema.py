@@ -267,6 +267,7 @@ def _names(tokens: list[_Token]) -> list[list[str]]:
                 token.low in ("on", "match", "deferrable", "not", "default")
                 and token.kind == "word"
                 and len(groups) == 1
+                and groups[0]  # the first word is a name whatever it is: a table may be called match
             ):
                 break
             groups[-1].append(token.name)
