@@ -34,7 +34,6 @@ def _judge(
         "which country do you mean",
         "What country should the list be limited to?",
         "Do you mean New Zealand or Peru?",
-        "Is it Peru or Chile?",
         "Which countries are you interested in?",
     ],
 )
@@ -50,6 +49,7 @@ def test_questions_for_the_slot_are_aligned(asked: str) -> None:
         "Which year do you mean?",
         "Which country, Spain or Italy?",
         "Do you mean Bolivia or Chile?",
+        "Is it Peru or Chile?",
         "Spain/Italy?",
         "",
         "## Canonical question\nIs it fine?",

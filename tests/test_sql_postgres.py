@@ -194,6 +194,23 @@ async def test_percent_and_question_marks_are_ordinary(runner: SqlRunner, dump: 
     assert rows(found) == (("50% off",),)
 
 
+@pytest.mark.parametrize(
+    ("sql", "bindings", "value"),
+    [
+        ("SELECT :n * :n", {"n": 200}, 40000),
+        ("SELECT :n + 1", {"n": 3_000_000_000}, 3_000_000_001),
+        ("SELECT concat(:a, '%')", {"a": "x"}, "x%"),
+        ("SELECT :a IS NULL", {"a": "x"}, False),
+        ("SELECT 'abc' ILIKE concat('%', :a, '%')", {"a": "B"}, True),
+        ("SELECT concat(:a, :n)", {"a": "02134", "n": 7}, "021347"),
+    ],
+)
+async def test_a_bound_value_is_read_like_a_literal(
+    runner: SqlRunner, dump: Path, sql: str, bindings: dict[str, str | int], value: object
+) -> None:
+    assert rows(await runner.run(handle(dump), sql, bindings)) == ((value,),)
+
+
 async def test_bindings_fit_enums_and_keep_types(runner: SqlRunner, dump: Path) -> None:
     sql = "SELECT id, ':mood' FROM m WHERE mood = :mood AND id = :id -- :id"
     assert rows(await runner.run(handle(dump), sql, {"mood": "calm", "id": 1})) == ((1, ":mood"),)
