@@ -7,6 +7,7 @@ A suite costs about 35 ms and the import 5 s: validate whole tables once, not pa
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ def _context() -> Any:
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it tells of its temporary folders
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
