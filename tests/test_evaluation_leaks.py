@@ -75,6 +75,14 @@ def test_a_database_named_like_a_table_is_no_leak_in_a_schema() -> None:
     assert [f.found for f in scanner.scan("no such table: tea_club.t", Audience.EXECUTOR)] == ["tea_club", "tea_club.t"]
 
 
+def test_a_column_named_like_a_label_is_no_leak() -> None:
+    schema = "CREATE TABLE bank (branch_ID INT)"
+    scanner = Scanner(["loan_1"], [], {}, {"loan_1": schema})
+    assert scanner.scan(schema, Audience.EXECUTOR) == []
+    assert [f.kind for f in scanner.scan("branch_id: b1", Audience.ROUTER)] == ["label"]
+    assert [f.kind for f in scanner.scan("unit_id: u1", Audience.EXECUTOR)] == ["label"]
+
+
 def test_an_executor_is_known_by_its_whole_conversation(tmp_path: Path) -> None:
     """Gold in a later message that does not repeat the schema is still that database's gold."""
     ledger = Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}")

@@ -92,7 +92,8 @@ class Scanner:
                 owners.setdefault(text, set()).add(owner)
         self._gold = owners
         self._schemas = {d: s for d, s in (schemas or {}).items() if s}
-        words = {w.lower() for s in self._schemas.values() for w in _WORD.findall(s)}
+        self._public = public
+        self._words = words = {w.lower() for s in self._schemas.values() for w in _WORD.findall(s)}
         # Some databases are named like a table. An executor sees schemas, where that word is the table.
         self._tables = names & words
 
@@ -105,7 +106,12 @@ class Scanner:
             return []
         text = plain(text)
         found = [self._finding("path", m.group(), text, m.start(), audience) for m in _PATHS.finditer(text)]
-        found += [self._finding("label", m.group(), text, m.start(), audience) for m in _LABELS.finditer(text)]
+        columns = self._public | (self._words if audience is Audience.EXECUTOR else set())
+        found += [
+            self._finding("label", m.group(), text, m.start(), audience)
+            for m in _LABELS.finditer(text)
+            if m.group().lower() not in columns  # a branch_id may be a bank's
+        ]
         ordinary = self._tables if audience is Audience.EXECUTOR else set()
         identifiers = self._identifiers - ordinary
         for m in _WORD.finditer(text):
