@@ -135,7 +135,7 @@ def backends_of(texts: list[str] | None) -> list[Any]:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the text"
             raise BadUsage(
-                f"--backend {text!r}: {where}: {first['msg'].lower()}, expected a JSON object with at least name and model; "
+                f"--backend {text!r}: {where}: {first['msg'][0].lower()}{first['msg'][1:]}, expected a JSON object with at least name and model; "
                 "see deployments/backends.example.yaml."
             ) from error
     names = [b.name for b in found]

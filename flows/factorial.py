@@ -22,6 +22,7 @@ from flows.cell import cell_done
 from flows.counts import shared_counts
 from flows.layers import ensure_chain, wanted_tasks
 from flows.liveness import alive
+from flows.runtime import say
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
@@ -82,6 +83,7 @@ async def fan_out(run: RunSpec, cells: Sequence[Cell], keys: dict[str, str]) -> 
             await cell_flow(run.run_id, point.cell_id)
             finished += 1
             if finished % 24 == 0 or finished == len(todo):
+                say(f"cells: {finished} of {len(todo)}")
                 await update_progress_artifact(progress, 100.0 * finished / len(todo))  # type: ignore[misc]
 
     await asyncio.gather(*(one(c) for c in todo))
@@ -99,6 +101,7 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
         "invocation": invocation,
     }
     runs.save(run.run_id, record)
+    say(f"factorial {run.run_id}: layers of {len(run.backends)} backends")
     layers = await compute_layers(run, invocation)
     cells = grid([b.name for b in run.backends])
     chains = {(b.name, r): chain_keys(run, b, r) for b in run.backends for r in FACTORIAL_ROUTERS}

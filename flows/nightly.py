@@ -17,6 +17,7 @@ from flows.factorial import factorial
 from flows.liveness import alive
 from flows.report import report
 from flows.routing_study import routing_study
+from flows.runtime import say
 from tasks_lib.models.backends import BackendSpec
 
 
@@ -39,8 +40,11 @@ async def nightly(
     """
     started = time.monotonic()
     async with alive():
+        say("release: building it if it is not there")
         folder = str(Path(release).resolve() if release else await embedded_release())
+        say(f"catalog of {folder}: retrieval audit")
         catalogued = await catalog(folder)
+        say("routing study: six routers of every backend")
         study = await routing_study(folder, backends, tasks)
         record: dict[str, Any] = await factorial(folder, backends, judge, evidence, tasks)
         record["audit_key"] = catalogued["audit_key"]
@@ -51,6 +55,7 @@ async def nightly(
             record |= {"status": "incomplete", "reason": reasons}
         record["seconds"] = round(time.monotonic() - started, 1)
         runs.save(record["run"], record)
+        say("report: verification and results page")
         made = await report(record["run"])
     if not made["verification"]["ok"]:
         problems = " ".join(made["verification"]["problems"][:5])

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,6 +55,11 @@ def prepare(served: bool = False) -> None:
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
     Path(os.environ["PREFECT_HOME"]).mkdir(parents=True, exist_ok=True)
+
+
+def say(text: str) -> None:
+    """One line of progress on stderr, with the time of day."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

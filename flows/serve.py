@@ -81,15 +81,29 @@ def check_defaults(flow: Any) -> None:
 
 
 def check_parameters(name: str, flow: Any, given: Mapping[str, Any]) -> None:
-    """Refuse a deployment whose own parameters its flow would refuse at run time (known fault P07)."""
-    from prefect.exceptions import ParameterTypeError
+    """Refuse a deployment whose own parameters its flow would refuse at run time (known fault P07).
 
-    try:
-        flow.validate_parameters(dict(given))
-    except ParameterTypeError as error:
-        raise ServeError(
-            f"deployment {name}: its parameters do not fit flow {flow.name} ({error}); correct them."
-        ) from error
+    Parameters the deployment leaves to whoever starts a run are not asked for here.
+    """
+    import inspect
+    import typing
+
+    from pydantic import TypeAdapter, ValidationError
+
+    known = inspect.signature(flow.fn).parameters
+    hints = typing.get_type_hints(flow.fn, include_extras=True)
+    for parameter, value in given.items():
+        if parameter not in known:
+            raise ServeError(
+                f"deployment {name}: flow {flow.name} has no parameter {parameter}, expected some of {list(known)}."
+            )
+        try:
+            TypeAdapter(hints[parameter]).validate_python(value, strict=True)
+        except ValidationError as error:
+            raise ServeError(
+                f"deployment {name}: parameter {parameter} is {value!r}, which does not fit flow {flow.name} "
+                f"({error.errors()[0]['msg']}); correct deployments.yaml."
+            ) from error
 
 
 def _answers(url: str) -> bool:
@@ -102,6 +116,7 @@ def _answers(url: str) -> bool:
 
 def serve(port: int) -> None:
     """Serve until interrupted. The server listens on 127.0.0.1 only."""
+    made = deployments()  # a wrong entry is told before anything starts
     server = None
     url = os.environ.get("PREFECT_API_URL", "")
     if not url:
@@ -125,7 +140,7 @@ def serve(port: int) -> None:
         from prefect import serve as serve_deployments
 
         print(f"dashboard: {url.removesuffix('/api')}", file=sys.stderr)
-        serve_deployments(*deployments())
+        serve_deployments(*made)
     finally:
         if server is not None:
             server.terminate()

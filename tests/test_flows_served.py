@@ -272,3 +272,10 @@ def test_p07_parameters_of_a_deployment_are_checked_when_it_is_made() -> None:
 
     with pytest.raises(ServeError, match="tasks"):
         deployments({"nightly": {"flow": "flows.nightly:nightly", "parameters": {"tasks": "7"}}})
+
+
+def test_the_shipped_deployments_can_be_made() -> None:
+    """Required parameters are filled in by whoever starts a run, not by the file."""
+    from flows.serve import declared, deployments
+
+    assert {d.name for d in deployments()} == set(declared())
