@@ -70,8 +70,8 @@ def test_a_build_without_any_corpus(dsabench: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("{", ("invalid json",)),
-        ("openai/x", ("invalid json",)),
+        ("{", ("invalid JSON",)),
+        ("openai/x", ("invalid JSON",)),
         ('["openai/x"]', ("object",)),
         ('{"name": "x"}', ("model", "field required")),
         ('{"model": "openai/x"}', ("name", "field required")),
