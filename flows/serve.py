@@ -116,7 +116,6 @@ def _answers(url: str) -> bool:
 
 def serve(port: int) -> None:
     """Serve until interrupted. The server listens on 127.0.0.1 only."""
-    made = deployments()  # a wrong entry is told before anything starts
     server = None
     url = os.environ.get("PREFECT_API_URL", "")
     if not url:
@@ -125,10 +124,14 @@ def serve(port: int) -> None:
             raise ServeError(
                 f"something answers on port {port} already, expected a free port; pass --port or set PREFECT_API_URL."
             )
+        # Prefect reads this when it is first imported, which making the deployments does.
+        os.environ["PREFECT_API_URL"] = url
+        made = deployments()  # a wrong entry is told before anything starts
         server = subprocess.Popen(
             [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
         )
-        os.environ["PREFECT_API_URL"] = url
+    else:
+        made = deployments()
     try:
         deadline = time.monotonic() + 120
         while not _answers(url):
