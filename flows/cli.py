@@ -1,33 +1,23 @@
-"""The command line: the same flows from a terminal. With `--json` the last line of stdout is one JSON object, logs go to
-stderr; exit 0 good, 1 run failed or incomplete, 2 bad usage.
+"""The command line: the same flows from a terminal. The commands on runs stand here; importing the other `cli_` modules
+adds theirs. What all share is in `cli_support`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
-import traceback
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from flows import cli_build
+from flows.cli_support import BackendOption, BadUsage, Json, app, backends_of, finish, folder_of, guarded, run_flow
 from flows.runtime import prepare
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="DSABench: source discovery, coordination and execution over a catalog of databases.",
-)
-Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of stdout.")]
-BackendOption = Annotated[
-    list[str] | None,
-    typer.Option("--backend", help='A backend as JSON, such as \'{"name": "x", "model": "openai/x"}\'; repeatable.'),
-]
+__all__ = ["app", "cli_build", "main"]
+
 RUN_FIELDS = (
     "run",
     "release",
@@ -47,147 +37,6 @@ RUN_FIELDS = (
 )
 
 
-class BadUsage(ValueError):
-    """What the user typed cannot be used."""
-
-
-def _usage_errors() -> tuple[type[BaseException], ...]:
-    from flows.benchmark import NothingToBuild
-    from flows.runs import RunUnknown
-    from flows.serve import ServeError
-    from tasks_lib.contracts.release import ReleaseDamaged
-    from tasks_lib.corpora.files import CorpusError
-    from tasks_lib.scoring.cells import UnknownCell
-
-    return (BadUsage, NothingToBuild, RunUnknown, ServeError, ReleaseDamaged, CorpusError, UnknownCell)
-
-
-def _run_errors() -> tuple[type[BaseException], ...]:
-    from tasks_lib.evaluation.gold import GoldFault
-    from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
-    from tasks_lib.scoring.episodes import JoinError
-    from tasks_lib.scoring.metrics import DenominatorError
-    from tasks_lib.scoring.publish import QualityError
-    from tasks_lib.sql.faults import DatabaseFault
-    from tasks_lib.store.artifacts import ArtifactRefused
-    from tasks_lib.store.ledgers import LedgerUnusable
-
-    return (
-        LedgerUnusable,
-        GoldFault,
-        BackendMisconfigured,
-        ProviderUnavailable,
-        JoinError,
-        DenominatorError,
-        QualityError,
-        DatabaseFault,
-        ArtifactRefused,
-    )
-
-
-def _finish(as_json: bool, fields: dict[str, Any], text: str, good: bool) -> None:
-    if text and not as_json:
-        print(text)
-    if as_json:
-        print(json.dumps(fields, sort_keys=False))
-    raise typer.Exit(0 if good else 1)
-
-
-def _guarded(as_json: bool, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Run `work`; a known error becomes one sentence on stderr (and in the JSON) and the right exit code."""
-    try:
-        return work()
-    except _usage_errors() as error:
-        message, code = str(error), 2
-    except _run_errors() as error:
-        message, code = f"{error} Nothing already computed is lost.", 1
-    except Exception as error:
-        # A fault of ours: the traceback is for the report of it; the last line of stdout stays one JSON object.
-        traceback.print_exc()
-        message, code = f"unexpected {type(error).__name__}: {error}. Nothing already computed is lost.", 1
-    print(message, file=sys.stderr)
-    if as_json:
-        print(json.dumps({"status": "failed", "error": message}))
-    raise typer.Exit(code)
-
-
-def _flow(work: Callable[[], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
-    """Run a flow to its end, then stop the worker processes it started."""
-    from tasks_lib.store.tasks import close_pool
-
-    try:
-        return dict(asyncio.run(work()))
-    finally:
-        close_pool()
-
-
-def backends_of(texts: list[str] | None) -> list[Any]:
-    """Backend specs of JSON texts. Raises BadUsage naming the text, the field and what was expected."""
-    from pydantic import ValidationError
-
-    from tasks_lib.models.backends import BackendSpec
-
-    found = []
-    for text in texts or []:
-        try:
-            found.append(BackendSpec.model_validate_json(text))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "the text"
-            raise BadUsage(
-                f"--backend {text!r}: {where}: {first['msg'][0].lower()}{first['msg'][1:]}, expected a JSON object with at least name and model; "
-                "see deployments/backends.example.yaml."
-            ) from error
-    names = [b.name for b in found]
-    if len(set(names)) != len(names):
-        raise BadUsage(f"--backend names {names} hold one twice, expected distinct names; rename one.")
-    return found
-
-
-REMEDIES = {"--release": "make a release with `dsabench build`, or leave the option out for the embedded one"}
-
-
-def _folder(path: Path | None, option: str) -> str:
-    if path is None:
-        return ""
-    if not path.is_dir():
-        remedy = REMEDIES.get(option, "datasets/README.md says where the data comes from and how it lies")
-        raise BadUsage(f"{option} {path} is not a folder, expected one; {remedy}.")
-    return str(path)
-
-
-@app.command()
-def build(
-    out: Annotated[Path, typer.Option(help="Folder of the release to write.")],
-    spider: Annotated[Path | None, typer.Option(help="Spider, official layout.")] = None,
-    bird: Annotated[Path | None, typer.Option(help="BIRD, official layout.")] = None,
-    livesqlbench: Annotated[Path | None, typer.Option(help="LiveSQLBench.")] = None,
-    profile: Annotated[Literal["small", "paper", "extended"], typer.Option(help="Which tasks and how many.")] = "small",
-    seed: Annotated[int, typer.Option(min=0)] = 1,
-    salt_file: Annotated[Path | None, typer.Option(help="File whose bytes key the public ids.")] = None,
-    json_: Json = False,
-) -> None:
-    """Build a release from real corpora."""
-
-    def work() -> dict[str, Any]:
-        given = [_folder(p, o) for p, o in ((spider, "--spider"), (bird, "--bird"), (livesqlbench, "--livesqlbench"))]
-        if not any(given):
-            raise BadUsage(
-                "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
-            )
-        if salt_file is not None and not salt_file.is_file():
-            raise BadUsage(f"--salt-file {salt_file} is not a file, expected one with at least 16 random bytes.")
-        from flows.benchmark import benchmark
-
-        return _flow(lambda: benchmark(given[0], given[1], given[2], profile, seed, str(out), str(salt_file or "")))
-
-    report = _guarded(json_, work)
-    text = f"release {report['release']}: {report['tasks']} tasks {report['by_behavior']}"
-    if report.get("shortfall"):
-        text += f"\nshort of the profile's targets: {report['shortfall']}"
-    _finish(json_, report, text, report["tasks"] > 0)
-
-
 @app.command()
 def run(
     release: Annotated[Path | None, typer.Option(help="Release folder; default: the embedded release.")] = None,
@@ -201,21 +50,21 @@ def run(
     """The nightly chain: catalog, routing study, 288-cell factorial, checks, results page."""
 
     def work() -> dict[str, Any]:
-        folder = _folder(release, "--release")
+        folder = folder_of(release, "--release")
         specs = backends_of(backend)
         judges = backends_of([judge] if judge else [])
         if dry_run:
             from flows.dryrun import dry
 
-            return _flow(lambda: dry(folder, specs, judges[0] if judges else None, evidence, tasks))
+            return run_flow(lambda: dry(folder, specs, judges[0] if judges else None, evidence, tasks))
         from flows.nightly import nightly
 
-        return _flow(lambda: nightly(folder, specs or None, judges[0] if judges else None, evidence, tasks))
+        return run_flow(lambda: nightly(folder, specs or None, judges[0] if judges else None, evidence, tasks))
 
-    record = _guarded(json_, work)
+    record = guarded(json_, work)
     if dry_run:
-        _finish(json_, record, record.pop("text"), True)
-    _finish(json_, {k: record.get(k) for k in RUN_FIELDS}, _headline(record), record["status"] == "completed")
+        finish(json_, record, record.pop("text"), True)
+    finish(json_, {k: record.get(k) for k in RUN_FIELDS}, _headline(record), record["status"] == "completed")
 
 
 def _headline(record: dict[str, Any]) -> str:
@@ -240,13 +89,13 @@ def audit(release: Annotated[Path | None, typer.Option()] = None, json_: Json = 
     """Retrieval audit of a release's catalog."""
 
     def work() -> dict[str, Any]:
-        folder = _folder(release, "--release")
+        folder = folder_of(release, "--release")
         from flows.catalog import catalog
 
-        return _flow(lambda: catalog(folder))
+        return run_flow(lambda: catalog(folder))
 
-    report = _guarded(json_, work)
-    _finish(json_, report, json.dumps(report, indent=1), True)
+    report = guarded(json_, work)
+    finish(json_, report, json.dumps(report, indent=1), True)
 
 
 @app.command("routing-study")
@@ -259,13 +108,13 @@ def routing_study_command(
     """Every backend × six routers, initial routes only."""
 
     def work() -> dict[str, Any]:
-        folder, specs = _folder(release, "--release"), backends_of(backend)
+        folder, specs = folder_of(release, "--release"), backends_of(backend)
         from flows.routing_study import routing_study
 
-        return _flow(lambda: routing_study(folder, specs or None, tasks))
+        return run_flow(lambda: routing_study(folder, specs or None, tasks))
 
-    record = _guarded(json_, work)
-    _finish(json_, record, json.dumps(record, indent=1), record["status"] == "completed")
+    record = guarded(json_, work)
+    finish(json_, record, json.dumps(record, indent=1), record["status"] == "completed")
 
 
 @app.command("factorial")
@@ -280,14 +129,14 @@ def factorial_command(
     """The factorial alone: layers, then one subflow for each cell that is not done."""
 
     def work() -> dict[str, Any]:
-        folder, specs = _folder(release, "--release"), backends_of(backend)
+        folder, specs = folder_of(release, "--release"), backends_of(backend)
         judges = backends_of([judge] if judge else [])
         from flows.factorial import factorial
 
-        return _flow(lambda: factorial(folder, specs or None, judges[0] if judges else None, evidence, tasks))
+        return run_flow(lambda: factorial(folder, specs or None, judges[0] if judges else None, evidence, tasks))
 
-    record = _guarded(json_, work)
-    _finish(
+    record = guarded(json_, work)
+    finish(
         json_, {k: record.get(k) for k in RUN_FIELDS if k in record}, _headline(record), record["status"] == "completed"
     )
 
@@ -311,10 +160,10 @@ def cell_command(
             raise UnknownCell(
                 f"cell {cell!r} names backend {point.backend!r}, expected one of {[b.name for b in spec.backends]}."
             )
-        return {"run": spec.run_id, "status": "completed", **_flow(lambda: cell_flow(spec.run_id, cell))}
+        return {"run": spec.run_id, "status": "completed", **run_flow(lambda: cell_flow(spec.run_id, cell))}
 
-    record = _guarded(json_, work)
-    _finish(json_, record, json.dumps(record, indent=1), True)
+    record = guarded(json_, work)
+    finish(json_, record, json.dumps(record, indent=1), True)
 
 
 @app.command("report")
@@ -326,11 +175,11 @@ def report_command(
     def work() -> dict[str, Any]:
         from flows.report import report
 
-        return _flow(lambda: report(run))
+        return run_flow(lambda: report(run))
 
-    record = _guarded(json_, work)
+    record = guarded(json_, work)
     good = bool(record["verification"]["ok"])
-    _finish(
+    finish(
         json_,
         {"status": "completed" if good else "failed", **record},
         f"results page: {record['report'] or 'none'}",
@@ -347,10 +196,10 @@ def verify(run: Annotated[str, typer.Option(help="Run id; default: the last run.
         from flows.verification import verify_run
 
         spec, record = runs.load(run)
-        return _flow(lambda: verify_run(spec, record))
+        return run_flow(lambda: verify_run(spec, record))
 
-    report = _guarded(json_, work)
-    _finish(json_, report, "ok" if report["ok"] else "\n".join(report["problems"]), bool(report["ok"]))
+    report = guarded(json_, work)
+    finish(json_, report, "ok" if report["ok"] else "\n".join(report["problems"]), bool(report["ok"]))
 
 
 @app.command()
@@ -372,8 +221,8 @@ def compare(
         except ValueError as error:  # the gold text is refused or has no result
             raise BadUsage(str(error)) from error
 
-    found = _guarded(json_, work)
-    _finish(json_, found, str(found["verdict"]), True)
+    found = guarded(json_, work)
+    finish(json_, found, str(found["verdict"]), True)
 
 
 @app.command("check-sql")
@@ -391,8 +240,8 @@ def check_sql_command(
 
         return check_once(Corpus(corpus), sql, database)
 
-    found = _guarded(json_, work)
-    _finish(json_, found, "allowed" if found["allowed"] else f"refused: {found['reason']}", True)
+    found = guarded(json_, work)
+    finish(json_, found, "allowed" if found["allowed"] else f"refused: {found['reason']}", True)
 
 
 @app.command()
@@ -406,7 +255,7 @@ def serve(port: Annotated[int, typer.Option(min=1, max=65535)] = 4200) -> None:
         serve_flows(port)
         return {}
 
-    _guarded(False, work)
+    guarded(False, work)
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from tasks_lib.catalog.identities import Identities
 from tasks_lib.contracts import gates
 from tasks_lib.contracts.contract import Candidate, Unit, freeze
 from tasks_lib.contracts.distractors import Neighbourhood
-from tasks_lib.contracts.gates import Bench, Proposal
 from tasks_lib.contracts.pool import Pool
+from tasks_lib.contracts.proposals import Bench, Proposal
 from tasks_lib.contracts.wording import word
 from tasks_lib.corpora.model import CorpusDatabase, CorpusSource, Question
 from tasks_lib.corpora.sqlite_schema import read_schema

@@ -12,8 +12,8 @@ from contracts_support import SETUP, make_bench, make_source, propose, refusals,
 
 from tasks_lib.contracts import gates, sequential
 from tasks_lib.contracts.contract import Candidate, Unit
-from tasks_lib.contracts.gates import Bench, Proposal
 from tasks_lib.contracts.interactive import candidates as interactive_candidates
+from tasks_lib.contracts.proposals import Bench, Proposal
 from tasks_lib.protocol.vocabulary import Behavior, Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.ledgers import Ledger

@@ -14,7 +14,7 @@ import pytest_asyncio
 from contracts_support import make_source
 
 from tasks_lib.contracts.contract import difficulty, executable_hash, from_row, to_row
-from tasks_lib.contracts.profiles import Profile, load, names
+from tasks_lib.contracts.profiles import Allowlist, Profile, apportion, load
 from tasks_lib.contracts.release import Release, ReleaseDamaged, build
 from tasks_lib.corpora.model import CorpusSource
 from tasks_lib.corpora.units import audit
@@ -25,9 +25,10 @@ from tasks_lib.store.ledgers import Ledger
 PROFILE = Profile(
     name="tiny",
     counts={Corpus.SPIDER: {Behavior.SINGLE: 2, Behavior.PARALLEL: 1, Behavior.SEQUENTIAL: 2, Behavior.INTERACTIVE: 1}},
-    allowlist={Corpus.SPIDER: (3, 4)},
-    sizes={Corpus.SPIDER: (2,)},
+    allowlist={Corpus.SPIDER: Allowlist(low=3, high=4, mean=3.5)},
+    sizes={Corpus.SPIDER: {2: 1}},
     max_unit_uses=3,
+    max_theme_uses=3,
     attempts=20,
 )
 
@@ -179,14 +180,32 @@ async def test_difficulty_grows_with_databases_edges_and_sql(shop: Workshop) -> 
     assert difficulty([nested, joined, units["film-top"]], []).value == "hard"
 
 
-def test_profiles_divide_totals_over_the_corpora_given() -> None:
+def test_an_unknown_profile_is_named_with_those_there_are() -> None:
     assert {"embedded", "small", "paper", "extended"} <= set(names())
-    small = load("small")
-    for corpora in ([Corpus.SPIDER], [Corpus.BIRD, Corpus.SPIDER], list(Corpus)):
-        wanted = small.wanted(corpora)
-        assert set(wanted) == set(corpora)
-        for behavior, total in small.totals.items():
-            assert sum(counts[behavior] for counts in wanted.values()) == total
-    assert sum(load("paper").totals.values()) == 815
     with pytest.raises(ValueError, match="expected one of embedded"):
         load("huge")
+
+
+def test_the_paper_profile_holds_the_published_counts() -> None:
+    paper = load("paper")
+    wanted = paper.wanted(list(Corpus))
+    assert {c.value: sum(n.values()) for c, n in wanted.items()} == {"spider": 537, "bird": 254, "livesqlbench": 24}
+    totals = {b.value: sum(wanted[c][b] for c in Corpus) for b in Behavior}
+    assert totals == {"single": 92, "parallel": 305, "sequential": 22, "exploratory": 291, "interactive": 105}
+    assert list(paper.wanted([Corpus.BIRD])) == [Corpus.BIRD]
+
+
+def test_sizes_are_divided_by_largest_remainder() -> None:
+    assert apportion(10, {5: 1, 3: 1, 2: 1}) == {5: 4, 3: 3, 2: 3}
+    assert apportion(7, {2: 28, 3: 32, 4: 40}) == {2: 2, 3: 2, 4: 3}
+    quota = load("paper").size_quota(Corpus.SPIDER, 101)
+    assert sum(quota.values()) == 101
+    assert list(quota) == sorted(quota, reverse=True)
+
+
+def test_allowlist_sizes_keep_their_bounds_and_mean() -> None:
+    sizes = Allowlist(low=11, high=166, mean=78)
+    drawn = [sizes.draw(n / 1000) for n in range(1000)]
+    assert min(drawn) == 11
+    assert max(drawn) == 166
+    assert abs(sum(drawn) / 1000 - 78) < 1

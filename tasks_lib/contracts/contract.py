@@ -73,7 +73,8 @@ class Unit:
 @dataclass(frozen=True)
 class Candidate:
     """A proposed contract over physical names. `edges`: (upstream, downstream) unit ids. `aggregation`: how contributions
-    combine. Units stand in gold order, one per database."""
+    combine. `shared_question`: the one question of an interactive task that leaves the slot open. Units stand in gold order,
+    one per database."""
 
     corpus: Corpus
     behavior: Behavior
@@ -84,6 +85,7 @@ class Candidate:
     slot_question: str = ""
     aggregation: str = ""
     theme: str = ""
+    shared_question: str = ""
 
     @cached_property
     def candidate_id(self) -> str:

@@ -75,25 +75,31 @@ class Neighbourhood:
         }
         return (asked | twins) - targets
 
-    def allowlist(self, candidate: Candidate, task_id: str, low: int, high: int) -> tuple[str, ...]:
+    def allowlist(self, candidate: Candidate, size: int, spread_only: bool = False) -> tuple[str, ...]:
         """Physical names of the candidate databases of a task, in name order; targets included.
 
-        `low`, `high`: bounds of the size, which is drawn by the key; fewer when the corpus has no more that are not confusable.
+        `size`: how many; fewer when the corpus has no more that are not confusable. `spread_only`: no near ones, all drawn
+        from the whole corpus in keyed order (the ablation with random distractors).
         """
         targets = sorted(set(candidate.databases))
         barred = self.confusable(candidate.units)
         free = [name for name in self.names if name not in barred and name not in targets]
-        size = low + self.pool.number(f"allowlist size {task_id}") % (high - low + 1)
         room = max(0, min(size, len(self.names)) - len(targets))
+        if spread_only:
+            return tuple(
+                sorted([*targets, *self.pool.ordered(free, f"random distractors {candidate.candidate_id}", str)[:room]])
+            )
         rows = self.similarity[[self.names.index(target) for target in targets]].max(axis=0)
         closeness = dict(zip(self.names, rows.tolist(), strict=True))
         home = {self.clusters[target] for target in targets}
         near = sorted(free, key=lambda name: (self.clusters[name] not in home, -closeness[name], name))
         chosen = near[: round(room * NEIGHBOUR_SHARE)]
         spread: dict[int, list[str]] = {}
-        for name in self.pool.ordered((n for n in free if n not in chosen), f"distractors {task_id}", str):
+        for name in self.pool.ordered(
+            (n for n in free if n not in chosen), f"distractors {candidate.candidate_id}", str
+        ):
             spread.setdefault(self.clusters[name], []).append(name)
-        turns = self.pool.ordered(spread, f"clusters {task_id}", str)
+        turns = self.pool.ordered(spread, f"clusters {candidate.candidate_id}", str)
         while len(chosen) < room and any(spread.values()):
             for cluster in turns:
                 if spread[cluster] and len(chosen) < room:

@@ -6,7 +6,7 @@ facts: the questions measure different things, so no single measure names the so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tasks_lib.contracts.contract import Candidate
 from tasks_lib.contracts.groups import themed
@@ -14,11 +14,11 @@ from tasks_lib.contracts.pool import Pool
 from tasks_lib.protocol.vocabulary import Behavior
 
 
-def candidates(pool: Pool, sizes: Sequence[int]) -> Iterator[Candidate]:
-    """Groups under a shared kind of thing first, then under a shared measure."""
+def candidates(pool: Pool, size: int) -> Iterator[Candidate]:
+    """Groups of `size` databases, under a shared kind of thing first, then under a shared measure."""
     for measured in (False, True):
         label = "exploratory measures" if measured else "exploratory things"
-        for theme, units in themed(pool, label, measured, sizes):
+        for theme, units in themed(pool, label, measured, size):
             yield Candidate(
                 pool.corpus,
                 Behavior.EXPLORATORY,

@@ -6,7 +6,7 @@ in enough databases to compare and in few enough to mean something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tasks_lib.contracts.contract import Unit
 from tasks_lib.contracts.pool import Pool
@@ -19,10 +19,10 @@ TURNS = 6
 """Groups taken from one theme, each with other databases or units."""
 
 
-def themed(pool: Pool, label: str, measured: bool, sizes: Sequence[int]) -> Iterator[tuple[Theme, tuple[Unit, ...]]]:
-    """(theme, units) with one unit a database, in keyed order; the themes take turns.
+def themed(pool: Pool, label: str, measured: bool, size: int) -> Iterator[tuple[Theme, tuple[Unit, ...]]]:
+    """(theme, units) with one unit from each of `size` databases, in keyed order; the themes take turns.
 
-    `measured`: whether measures or things are wanted. `sizes`: wanted numbers of databases, drawn in keyed order.
+    `measured`: whether measures or things are wanted.
     """
     by_theme: dict[Theme, dict[str, list[Unit]]] = {}
     for unit in pool.ordered(pool.units, label, lambda u: u.unit_id):
@@ -32,14 +32,10 @@ def themed(pool: Pool, label: str, measured: bool, sizes: Sequence[int]) -> Iter
             if theme.measure == measured:
                 by_theme.setdefault(theme, {}).setdefault(unit.database, []).append(unit)
     most = max(6, int(MAX_SHARE * len(pool.databases)))
-    usable = [theme for theme, found in by_theme.items() if len(found) >= 2 and (theme.broad or len(found) <= most)]
-    order = pool.ordered(usable, f"{label} themes", lambda t: t.key)
+    usable = [theme for theme, found in by_theme.items() if len(found) >= size and (theme.broad or len(found) <= most)]
+    order = pool.ordered(usable, f"{label} {size} themes", lambda t: t.key)
     for broad, turn in [(broad, turn) for broad in (False, True) for turn in range(TURNS)]:
         for theme in (t for t in order if t.broad == broad):
             found = by_theme[theme]
-            names = pool.ordered(found, f"{label} {theme.key} {turn}", str)
-            wanted = sizes[pool.number(f"{label} size {theme.key} {turn}") % len(sizes)]
-            chosen = names[: min(wanted, len(names))]
-            if len(chosen) < 2:
-                continue
+            chosen = pool.ordered(found, f"{label} {theme.key} {size} {turn}", str)[:size]
             yield theme, tuple(found[name][turn % len(found[name])] for name in chosen)

@@ -77,6 +77,10 @@ class Pool:
         """A non-negative number below 2**32 drawn by the key for `text`."""
         return int(keyed_digest(self.key, text)[:8], 16)
 
+    def share(self, text: str) -> float:
+        """A number in [0, 1) drawn by the key for `text`."""
+        return self.number(text) / 2**32
+
     @cached_property
     def asked_by(self) -> dict[str, frozenset[str]]:
         """Normal form of a question -> databases of which it is asked (failed units too: they are readings as well)."""

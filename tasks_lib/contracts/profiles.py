@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,61 +17,82 @@ from tasks_lib.protocol.vocabulary import Behavior, Corpus
 PROFILES = Path(__file__).parent / "profiles"
 
 
+class Allowlist(BaseModel):
+    """Sizes of a corpus's allowlists in databases: between `low` and `high`, `mean` on the whole."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    low: int = Field(ge=2)
+    high: int
+    mean: float
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low < self.mean < self.high:
+            raise ValueError(
+                f"an allowlist of {self.low}..{self.high} with mean {self.mean} is none, expected low < mean < high."
+            )
+        return self
+
+    def draw(self, share: float) -> int:
+        """The size at `share` (0..1, uniform over tasks) of the distribution low + (high - low)·share^p, whose mean is `mean`."""
+        power = (self.high - self.low) / (self.mean - self.low) - 1
+        return self.low + round((self.high - self.low) * float(share**power))
+
+
 class Profile(BaseModel):
     """A release profile.
 
-    counts: tasks by corpus and behavior, or instead `totals` by behavior, divided over the corpora given by `shares`.
-    allowlist: (least, most) databases of a task's allowlist by corpus. sizes: numbers of required databases drawn for
-    parallel and exploratory tasks, by corpus. max_unit_uses: tasks that may share one unit. attempts: candidates examined
+    counts: tasks by corpus and behavior. allowlist: sizes of the allowlists by corpus. sizes: by corpus, number of required
+    databases (2..8) -> weight; parallel and exploratory tasks are divided over them by largest remainder, and what a size
+    cannot carry goes to the next smaller one. distractors: `near` the targets and a spread of the rest, or `random`
+    (ablation). wording: `plain` templates, or `neutral` ones that tell little of the behavior. max_unit_uses: tasks that may
+    share one unit. max_theme_uses: tasks of one behavior and corpus that may share one theme. attempts: candidates examined
     for each wanted task before the rest counts as shortfall.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    counts: dict[Corpus, dict[Behavior, int]] = Field(default_factory=dict)
-    totals: dict[Behavior, int] = Field(default_factory=dict)
-    shares: dict[Corpus, int] = Field(default_factory=dict)
-    allowlist: dict[Corpus, tuple[int, int]]
-    sizes: dict[Corpus, tuple[int, ...]]
+    counts: dict[Corpus, dict[Behavior, int]]
+    allowlist: dict[Corpus, Allowlist]
+    sizes: dict[Corpus, dict[int, int]]
+    distractors: Literal["near", "random"] = "near"
+    wording: Literal["plain", "neutral"] = "plain"
     max_unit_uses: int = Field(ge=1)
+    max_theme_uses: int = Field(ge=1)
     attempts: int = Field(ge=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if bool(self.counts) == bool(self.totals):
-            raise ValueError(f"profile {self.name}: expected either counts or totals with shares, found both or none.")
-        for corpus, (low, high) in self.allowlist.items():
-            if not 2 <= low <= high:
+        for corpus, counts in self.counts.items():
+            if corpus not in self.allowlist:
+                raise ValueError(f"profile {self.name}: {corpus.value} has counts but no allowlist sizes.")
+            sizes = self.sizes.get(corpus, {})
+            grouped = counts.get(Behavior.PARALLEL, 0) + counts.get(Behavior.EXPLORATORY, 0)
+            if (grouped and not sizes) or not all(2 <= size <= 8 and weight > 0 for size, weight in sizes.items()):
                 raise ValueError(
-                    f"profile {self.name}: allowlist of {corpus.value} is {low}..{high}, expected 2 <= low <= high."
-                )
-            if not self.sizes.get(corpus) or not all(2 <= size <= 8 for size in self.sizes[corpus]):
-                raise ValueError(
-                    f"profile {self.name}: sizes of {corpus.value} must be 2..8, found {self.sizes.get(corpus)}."
+                    f"profile {self.name}: sizes of {corpus.value} must be 2..8 with weights above 0, found {sizes}."
                 )
         return self
 
     def wanted(self, corpora: Collection[Corpus]) -> Mapping[Corpus, Mapping[Behavior, int]]:
-        """Target counts for the corpora given, in the order of the vocabularies; totals go by largest remainder."""
-        given = [corpus for corpus in Corpus if corpus in corpora]
-        if self.counts:
-            return {c: {b: self.counts.get(c, {}).get(b, 0) for b in Behavior} for c in given}
-        whole = sum(self.shares.get(corpus, 0) for corpus in given)
-        if not whole:
-            raise ValueError(
-                f"profile {self.name} has no share for {[c.value for c in given]}; give another corpus or profile."
-            )
-        found: dict[Corpus, dict[Behavior, int]] = {corpus: {} for corpus in given}
-        for behavior in Behavior:
-            total = self.totals.get(behavior, 0)
-            exact = {corpus: total * self.shares.get(corpus, 0) / whole for corpus in given}
-            for corpus in given:
-                found[corpus][behavior] = int(exact[corpus])
-            rest = total - sum(found[corpus][behavior] for corpus in given)
-            for corpus in sorted(given, key=lambda c: int(exact[c]) - exact[c])[:rest]:
-                found[corpus][behavior] += 1
-        return found
+        """Target counts for the corpora given, in the order of the vocabularies."""
+        return {c: {b: self.counts.get(c, {}).get(b, 0) for b in Behavior} for c in Corpus if c in corpora}
+
+    def size_quota(self, corpus: Corpus, total: int) -> dict[int, int]:
+        """Number of required databases -> tasks of that size, `total` in all, largest size first."""
+        return apportion(total, dict(sorted(self.sizes[corpus].items(), reverse=True)))
+
+
+def apportion(total: int, weights: Mapping[int, int]) -> dict[int, int]:
+    """`total` divided over `weights` by largest remainder, ties to the earlier one."""
+    whole = sum(weights.values())
+    found = {item: total * weight // whole for item, weight in weights.items()}
+    rest = sorted(weights, key=lambda item: -(total * weights[item] % whole))
+    for item in rest[: total - sum(found.values())]:
+        found[item] += 1
+    return found
 
 
 def names() -> list[str]:

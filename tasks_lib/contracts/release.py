@@ -27,9 +27,9 @@ from tasks_lib.catalog import routedb
 from tasks_lib.catalog.identities import Identities
 from tasks_lib.contracts.contract import Unit, from_row, to_row
 from tasks_lib.contracts.distractors import Neighbourhood
-from tasks_lib.contracts.gates import Bench
 from tasks_lib.contracts.pool import Pool
 from tasks_lib.contracts.profiles import Profile
+from tasks_lib.contracts.proposals import Bench
 from tasks_lib.contracts.synthesis import Yield, synthesize
 from tasks_lib.corpora.cards import schema_text
 from tasks_lib.corpora.model import CorpusDatabase, CorpusSource

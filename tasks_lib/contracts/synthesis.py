@@ -5,6 +5,7 @@ Belongs here: the loop and its bookkeeping. Does not belong here: what makes a c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,10 +13,10 @@ from typing import Any
 from tasks_lib.contracts import exploratory, gates, interactive, parallel, sequential, single
 from tasks_lib.contracts.contract import Candidate, freeze
 from tasks_lib.contracts.distractors import public_order
-from tasks_lib.contracts.gates import Bench, Proposal, Refusal
 from tasks_lib.contracts.pool import Pool
 from tasks_lib.contracts.profiles import Profile
-from tasks_lib.contracts.wording import word
+from tasks_lib.contracts.proposals import Bench, Proposal, Refusal
+from tasks_lib.contracts.wording import Wording, word
 from tasks_lib.protocol.records import Contract, PublicTask
 from tasks_lib.protocol.vocabulary import Behavior
 from tasks_lib.store.keys import keyed_digest
@@ -28,21 +29,24 @@ ORDER = (Behavior.SEQUENTIAL, Behavior.INTERACTIVE, Behavior.PARALLEL, Behavior.
 
 @dataclass
 class Yield:
-    """What synthesis of one corpus gave. `rejected`: rows of the `rejected` table. `shortfall`: behavior -> tasks missing."""
+    """What synthesis of one corpus gave. `wordings`: task id -> its wording. `rejected`: rows of the `rejected` table.
+    `gates`: (behavior, gate) -> [passed, refused]. `shortfall`: behavior -> tasks missing."""
 
     contracts: list[Contract] = field(default_factory=list)
     tasks: list[PublicTask] = field(default_factory=list)
+    wordings: dict[str, Wording] = field(default_factory=dict)
     rejected: list[dict[str, Any]] = field(default_factory=list)
+    gates: dict[tuple[Behavior, str], list[int]] = field(default_factory=dict)
     candidates: int = 0
     shortfall: dict[Behavior, int] = field(default_factory=dict)
 
 
-def candidates(pool: Pool, behavior: Behavior, sizes: tuple[int, ...]) -> Iterator[Candidate]:
-    """Candidates of a behavior, best first, in keyed order."""
+def candidates(pool: Pool, behavior: Behavior, size: int = 0) -> Iterator[Candidate]:
+    """Candidates of a behavior, best first, in keyed order. `size`: required databases of parallel and exploratory ones."""
     if behavior is Behavior.PARALLEL:
-        return parallel.candidates(pool, sizes)
+        return parallel.candidates(pool, size)
     if behavior is Behavior.EXPLORATORY:
-        return exploratory.candidates(pool, sizes)
+        return exploratory.candidates(pool, size)
     if behavior is Behavior.SEQUENTIAL:
         return sequential.candidates(pool)
     if behavior is Behavior.INTERACTIVE:
@@ -54,67 +58,102 @@ async def synthesize(
     bench: Bench, profile: Profile, wanted: Mapping[Behavior, int], public_ids: Mapping[str, str], id_key: bytes
 ) -> Yield:
     """Accepted tasks of one corpus, at most `wanted` of each behavior. Infrastructure faults of the runner propagate."""
-    found = Yield()
-    uses: dict[str, int] = {}
-    sizes = profile.sizes[bench.pool.corpus]
+    maker = _Maker(bench, profile, public_ids, id_key)
     for behavior in ORDER:
         target = wanted.get(behavior, 0)
-        accepted = 0
-        examined: set[str] = set()
-        for candidate in candidates(bench.pool, behavior, sizes) if target else ():
-            if accepted == target or len(examined) >= target * profile.attempts:
-                break
-            if candidate.candidate_id in examined or any(
-                uses.get(unit_id, 0) >= profile.max_unit_uses for unit_id in candidate.unit_ids
-            ):
-                continue
-            examined.add(candidate.candidate_id)
-            outcome = await _examine(bench, profile, candidate, public_ids, id_key)
-            if isinstance(outcome, Refusal):
-                found.rejected.append(_rejected(candidate, outcome))
-                continue
-            accepted += 1
-            found.contracts.append(outcome.contract)
-            found.tasks.append(outcome.task)
-            bench.seen.add(frozenset(candidate.unit_ids))
-            for unit_id in candidate.unit_ids:
-                uses[unit_id] = uses.get(unit_id, 0) + 1
-        found.candidates += len(examined)
-        if accepted < target:
-            found.shortfall[behavior] = target - accepted
-    return found
-
-
-async def _examine(
-    bench: Bench, profile: Profile, candidate: Candidate, public_ids: Mapping[str, str], id_key: bytes
-) -> Proposal | Refusal:
-    first = word(candidate, bench.pool)
-    if first is None:
-        return Refusal("wording", "no template can word these questions; the candidate is left out.")
-    task_id = f"task_{keyed_digest(id_key, candidate.candidate_id)[:16]}"
-    contract = freeze(candidate, task_id, public_ids.__getitem__)
-    low, high = profile.allowlist[candidate.corpus]
-    allowlist = bench.neighbourhood.allowlist(candidate, task_id, low, high)
-    public = public_order(id_key, [public_ids[name] for name in allowlist])
-    task = PublicTask(task_id, candidate.corpus, first.request, public)
-    proposal = Proposal(candidate, allowlist, contract, task, public_ids)
-    refusal = await gates.judge(bench, proposal)
-    if refusal is not None:
-        return refusal
-    for attempt in range(WORDINGS):
-        wording = word(candidate, bench.pool, attempt)
-        if wording is None:
+        if not target:
             continue
-        worded = replace(
-            proposal,
-            task=replace(task, request=wording.request),
-            contract=replace(contract, extra={"template": wording.template}),
-        )
-        refusal = gates.first_refusal(gates.WORDING, bench, worded)
-        if refusal is None:
-            return worded
-    assert refusal is not None
-    return refusal
+        missing = 0
+        if behavior in (Behavior.PARALLEL, Behavior.EXPLORATORY):
+            # What a size cannot carry is asked of the next smaller one.
+            for size, share in profile.size_quota(bench.pool.corpus, target).items():
+                missing = await maker.take(behavior, share + missing, size)
+        else:
+            missing = await maker.take(behavior, target)
+        if missing:
+            maker.found.shortfall[behavior] = missing
+    return maker.found
+
+
+class _Maker:
+    """Takes candidates one by one through allowlist, gates and wording, and keeps the books."""
+
+    def __init__(self, bench: Bench, profile: Profile, public_ids: Mapping[str, str], id_key: bytes) -> None:
+        self.bench, self.profile, self.public_ids, self.id_key = bench, profile, public_ids, id_key
+        self.found = Yield()
+        self.unit_uses: Counter[str] = Counter()
+        self.theme_uses: Counter[tuple[Behavior, str]] = Counter()
+        self.examined: set[str] = set()
+
+    async def take(self, behavior: Behavior, target: int, size: int = 0) -> int:
+        """Accept up to `target` candidates; how many are missing in the end."""
+        accepted, tried = 0, 0
+        for candidate in candidates(self.bench.pool, behavior, size) if target else ():
+            if accepted == target or tried >= target * self.profile.attempts:
+                break
+            if candidate.candidate_id in self.examined or self._worn(candidate):
+                continue
+            self.examined.add(candidate.candidate_id)
+            tried += 1
+            accepted += await self._accept(candidate)
+        return target - accepted
+
+    def _worn(self, candidate: Candidate) -> bool:
+        """Whether enough tasks use one of its units, or its theme."""
+        theme = candidate.theme and self.theme_uses[candidate.behavior, candidate.theme] >= self.profile.max_theme_uses
+        return bool(theme) or any(self.unit_uses[u] >= self.profile.max_unit_uses for u in candidate.unit_ids)
+
+    async def _accept(self, candidate: Candidate) -> bool:
+        found = self.found
+        found.candidates += 1
+        outcome = await self._examine(candidate)
+        refusing = outcome.gate if isinstance(outcome, Refusal) else ""
+        for name in gates.NAMES:
+            counts = found.gates.setdefault((candidate.behavior, name), [0, 0])
+            if name == refusing:
+                counts[1] += 1
+                break
+            counts[0] += 1
+        if isinstance(outcome, Refusal):
+            found.rejected.append(_rejected(candidate, outcome))
+            return False
+        proposal, wording = outcome
+        found.contracts.append(proposal.contract)
+        found.tasks.append(proposal.task)
+        found.wordings[proposal.task.task_id] = wording
+        self.bench.seen.add(frozenset(candidate.unit_ids))
+        self.unit_uses.update(candidate.unit_ids)
+        self.theme_uses[candidate.behavior, candidate.theme] += 1
+        return True
+
+    async def _examine(self, candidate: Candidate) -> tuple[Proposal, Wording] | Refusal:
+        bench, profile = self.bench, self.profile
+        if all(word(candidate, bench.pool, attempt, profile.wording) is None for attempt in range(WORDINGS)):
+            return Refusal("wording", "no template can word these questions; the candidate is left out.")
+        task_id = f"task_{keyed_digest(self.id_key, candidate.candidate_id)[:16]}"
+        contract = freeze(candidate, task_id, self.public_ids.__getitem__)
+        size = profile.allowlist[candidate.corpus].draw(bench.pool.share(f"allowlist size {candidate.candidate_id}"))
+        allowlist = bench.neighbourhood.allowlist(candidate, size, profile.distractors == "random")
+        public = public_order(self.id_key, [self.public_ids[name] for name in allowlist])
+        task = PublicTask(task_id, candidate.corpus, "", public)
+        proposal = Proposal(candidate, allowlist, contract, task, self.public_ids)
+        if (refusal := await gates.judge(bench, proposal)) is not None:
+            return refusal
+        for attempt in range(WORDINGS):
+            wording = word(candidate, bench.pool, attempt, profile.wording)
+            if wording is None:
+                continue
+            worded = replace(
+                proposal,
+                task=replace(task, request=wording.request),
+                contract=replace(contract, extra={"template": wording.template}),
+            )
+            found = gates.first_refusal(gates.WORDING, bench, worded)
+            if found is None:
+                return worded, wording
+            refusal = found
+        assert refusal is not None
+        return refusal
 
 
 def _rejected(candidate: Candidate, refusal: Refusal) -> dict[str, Any]:

@@ -30,10 +30,13 @@ _OPENS = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|can|could)\b", re
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A request text and the template it came from (`<behavior>/<kind>/<number>#<attempt>`)."""
+    """A request text. `template`: `<behavior>/<style>/<kind>/<number>#<attempt>`. `contributions`: (unit id, the words of the
+    request that stand for that unit). `renderer`: `template`, or the name of the backend that wrote it."""
 
     request: str
     template: str
+    contributions: tuple[tuple[str, str], ...] = ()
+    renderer: str = "template"
 
 
 @cache
@@ -63,8 +66,11 @@ def listed(clauses: Sequence[str]) -> str:
     return ", ".join(clauses[:-1]) + " and " + clauses[-1]
 
 
-def word(candidate: Candidate, pool: Pool, attempt: int = 0) -> Wording | None:
-    """The request of a candidate, or None when no template fits. Another `attempt` gives another template."""
+def word(candidate: Candidate, pool: Pool, attempt: int = 0, style: str = "plain") -> Wording | None:
+    """The request of a candidate, or None when no template fits. Another `attempt` gives another template.
+
+    `style`: `plain`, or `neutral` (templates that tell little of the behavior).
+    """
     questions = [unit.question for unit in candidate.units]
     if candidate.behavior is Behavior.INTERACTIVE:
         questions = questions[:1]

@@ -1,0 +1,42 @@
+"""Commands that make releases: `build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from flows.cli_support import BadUsage, Json, app, finish, folder_of, guarded, run_flow
+
+
+@app.command()
+def build(
+    out: Annotated[Path, typer.Option(help="Folder of the release to write.")],
+    spider: Annotated[Path | None, typer.Option(help="Spider, official layout.")] = None,
+    bird: Annotated[Path | None, typer.Option(help="BIRD, official layout.")] = None,
+    livesqlbench: Annotated[Path | None, typer.Option(help="LiveSQLBench.")] = None,
+    profile: Annotated[Literal["small", "paper", "extended"], typer.Option(help="Which tasks and how many.")] = "small",
+    seed: Annotated[int, typer.Option(min=0)] = 1,
+    salt_file: Annotated[Path | None, typer.Option(help="File whose bytes key the public ids.")] = None,
+    json_: Json = False,
+) -> None:
+    """Build a release from real corpora."""
+
+    def work() -> dict[str, Any]:
+        given = [folder_of(p, o) for p, o in ((spider, "--spider"), (bird, "--bird"), (livesqlbench, "--livesqlbench"))]
+        if not any(given):
+            raise BadUsage(
+                "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
+            )
+        if salt_file is not None and not salt_file.is_file():
+            raise BadUsage(f"--salt-file {salt_file} is not a file, expected one with at least 16 random bytes.")
+        from flows.benchmark import benchmark
+
+        return run_flow(lambda: benchmark(given[0], given[1], given[2], profile, seed, str(out), str(salt_file or "")))
+
+    report = guarded(json_, work)
+    text = f"release {report['release']}: {report['tasks']} tasks {report['by_behavior']}"
+    if report.get("shortfall"):
+        text += f"\nshort of the profile's targets: {report['shortfall']}"
+    finish(json_, report, text, report["tasks"] > 0)

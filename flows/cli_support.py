@@ -1,0 +1,138 @@
+"""What every command shares: the one app, `--json`, exit codes, and how errors become one sentence.
+
+With `--json` the last line of stdout is one JSON object, logs go to stderr; exit 0 good, 1 run failed or incomplete, 2 bad
+usage. Does not belong here: commands (`cli`, `cli_build`, `cli_review`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import traceback
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="DSABench: source discovery, coordination and execution over a catalog of databases.",
+)
+Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of stdout.")]
+BackendOption = Annotated[
+    list[str] | None,
+    typer.Option("--backend", help='A backend as JSON, such as \'{"name": "x", "model": "openai/x"}\'; repeatable.'),
+]
+
+
+class BadUsage(ValueError):
+    """What the user typed cannot be used."""
+
+
+def _usage_errors() -> tuple[type[BaseException], ...]:
+    from flows.benchmark import NothingToBuild
+    from flows.runs import RunUnknown
+    from flows.serve import ServeError
+    from tasks_lib.contracts.release import ReleaseDamaged
+    from tasks_lib.corpora.files import CorpusError
+    from tasks_lib.scoring.cells import UnknownCell
+
+    return (BadUsage, NothingToBuild, RunUnknown, ServeError, ReleaseDamaged, CorpusError, UnknownCell)
+
+
+def _run_errors() -> tuple[type[BaseException], ...]:
+    from tasks_lib.evaluation.gold import GoldFault
+    from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
+    from tasks_lib.scoring.episodes import JoinError
+    from tasks_lib.scoring.metrics import DenominatorError
+    from tasks_lib.scoring.publish import QualityError
+    from tasks_lib.sql.faults import DatabaseFault
+    from tasks_lib.store.artifacts import ArtifactRefused
+    from tasks_lib.store.ledgers import LedgerUnusable
+
+    return (
+        LedgerUnusable,
+        GoldFault,
+        BackendMisconfigured,
+        ProviderUnavailable,
+        JoinError,
+        DenominatorError,
+        QualityError,
+        DatabaseFault,
+        ArtifactRefused,
+    )
+
+
+def finish(as_json: bool, fields: dict[str, Any], text: str, good: bool) -> None:
+    if text and not as_json:
+        print(text)
+    if as_json:
+        print(json.dumps(fields, sort_keys=False))
+    raise typer.Exit(0 if good else 1)
+
+
+def guarded(as_json: bool, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Run `work`; a known error becomes one sentence on stderr (and in the JSON) and the right exit code."""
+    try:
+        return work()
+    except _usage_errors() as error:
+        message, code = str(error), 2
+    except _run_errors() as error:
+        message, code = f"{error} Nothing already computed is lost.", 1
+    except Exception as error:
+        # A fault of ours: the traceback is for the report of it; the last line of stdout stays one JSON object.
+        traceback.print_exc()
+        message, code = f"unexpected {type(error).__name__}: {error}. Nothing already computed is lost.", 1
+    print(message, file=sys.stderr)
+    if as_json:
+        print(json.dumps({"status": "failed", "error": message}))
+    raise typer.Exit(code)
+
+
+def run_flow(work: Callable[[], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
+    """Run a flow to its end, then stop the worker processes it started."""
+    from tasks_lib.store.tasks import close_pool
+
+    try:
+        return dict(asyncio.run(work()))
+    finally:
+        close_pool()
+
+
+def backends_of(texts: list[str] | None) -> list[Any]:
+    """Backend specs of JSON texts. Raises BadUsage naming the text, the field and what was expected."""
+    from pydantic import ValidationError
+
+    from tasks_lib.models.backends import BackendSpec
+
+    found = []
+    for text in texts or []:
+        try:
+            found.append(BackendSpec.model_validate_json(text))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the text"
+            raise BadUsage(
+                f"--backend {text!r}: {where}: {first['msg'][0].lower()}{first['msg'][1:]}, expected a JSON object with at least name and model; "
+                "see deployments/backends.example.yaml."
+            ) from error
+    names = [b.name for b in found]
+    if len(set(names)) != len(names):
+        raise BadUsage(f"--backend names {names} hold one twice, expected distinct names; rename one.")
+    return found
+
+
+REMEDIES = {"--release": "make a release with `dsabench build`, or leave the option out for the embedded one"}
+
+
+def folder_of(path: Path | None, option: str) -> str:
+    if path is None:
+        return ""
+    if not path.is_dir():
+        remedy = REMEDIES.get(option, "datasets/README.md says where the data comes from and how it lies")
+        raise BadUsage(f"{option} {path} is not a folder, expected one; {remedy}.")
+    return str(path)
