@@ -11,7 +11,8 @@ from prefect.artifacts import create_table_artifact
 from pydantic import Field
 
 from tasks_lib.contracts import profiles
-from tasks_lib.contracts.release import Release, ReleaseDamaged, build
+from tasks_lib.contracts.building import build
+from tasks_lib.contracts.release import Release, ReleaseDamaged
 from tasks_lib.corpora import tasks as corpora_tasks
 from tasks_lib.corpora.embedded import materialise
 from tasks_lib.corpora.layer import read_source

@@ -9,7 +9,8 @@ import pytest
 from corpora_support import postgres_folder, real
 
 from tasks_lib.contracts import profiles
-from tasks_lib.contracts.release import BuildReport, Release, build
+from tasks_lib.contracts.building import BuildReport, build
+from tasks_lib.contracts.release import Release
 from tasks_lib.corpora import bird, embedded, livesqlbench, spider
 from tasks_lib.corpora.units import audit
 from tasks_lib.protocol.vocabulary import Behavior, Corpus

@@ -13,9 +13,10 @@ import pytest
 import pytest_asyncio
 from contracts_support import make_source
 
+from tasks_lib.contracts.building import build
 from tasks_lib.contracts.contract import difficulty, executable_hash, from_row, to_row
 from tasks_lib.contracts.profiles import Allowlist, Profile, apportion, load, names
-from tasks_lib.contracts.release import Release, ReleaseDamaged, build
+from tasks_lib.contracts.release import Release, ReleaseDamaged
 from tasks_lib.corpora.model import CorpusSource
 from tasks_lib.corpora.units import audit
 from tasks_lib.protocol.vocabulary import Behavior, Corpus

@@ -1,0 +1,185 @@
+"""PRIVATE. Building a release from corpora and a profile: synthesis, catalog, audits of the wording, documents, one publish.
+
+Two builds from equal inputs and seed are equal byte for byte. Does not belong here: what makes a task (`synthesis`), the content
+of the catalog, folders and hashes (`release`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tasks_lib.catalog import routedb
+from tasks_lib.catalog.identities import Identities
+from tasks_lib.contracts.contract import Unit, to_row
+from tasks_lib.contracts.distractors import Neighbourhood
+from tasks_lib.contracts.pool import Pool
+from tasks_lib.contracts.profiles import Profile
+from tasks_lib.contracts.proposals import Bench
+from tasks_lib.contracts.release import VERSION, counts, figures, publish
+from tasks_lib.contracts.synthesis import Yield, synthesize
+from tasks_lib.corpora.cards import schema_text
+from tasks_lib.corpora.model import CorpusDatabase, CorpusSource
+from tasks_lib.protocol.records import DatabaseHandle, PublicTask
+from tasks_lib.protocol.vocabulary import Corpus
+from tasks_lib.sql.execute import SqlRunner
+from tasks_lib.store.keys import digest
+from tasks_lib.store.schemas import CONTRACTS, DATABASES, REJECTED, TABLES, TASKS, UNITS, Table
+
+UnitRows = pl.DataFrame | Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What a build gave. `rejected`: gate -> candidates. `shortfall`: corpus -> behavior -> tasks missing from the target.
+
+    by_corpus, by_behavior, by_difficulty: counts of tasks. `release`: the folder. `seconds`: wall time.
+    """
+
+    release: str
+    tasks: int
+    by_corpus: dict[str, int]
+    by_behavior: dict[str, int]
+    by_difficulty: dict[str, int]
+    candidates: int
+    rejected: dict[str, int]
+    shortfall: dict[str, dict[str, int]]
+    seconds: float
+    manifest: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields of `dsabench build --json`."""
+        return {name: value for name, value in asdict(self).items() if name != "manifest"}
+
+
+async def build(
+    sources: Sequence[CorpusSource],
+    units_by_corpus: Mapping[Corpus, UnitRows],
+    profile: Profile,
+    seed: int,
+    out: Path,
+    runner: SqlRunner,
+    salt: bytes | None = None,
+) -> BuildReport:
+    """Build a release into `out`, which appears whole or not at all; an older release there is replaced.
+
+    units_by_corpus: rows of `units`, all audited units of each source. salt: key of the public ids; without one the key is
+    derived from sources, profile and seed (ids are then opaque but not secret). Tasks do not depend on the salt.
+
+    Raises:
+        ValueError: no source, two sources of one corpus, units missing, or `out` holds something else.
+    """
+    started = time.monotonic()
+    ordered = sorted(sources, key=lambda source: list(Corpus).index(source.corpus))
+    _check_inputs(ordered, units_by_corpus, out)
+    parents = {source.corpus.value: source.digest for source in ordered}
+    order_key = bytes.fromhex(digest({"parents": parents, "profile": profile.model_dump(mode="json"), "seed": seed}))
+    id_key = salt or order_key
+    identities = Identities(id_key)
+    unit_rows = {corpus: _rows(units_by_corpus[corpus]) for corpus in (source.corpus for source in ordered)}
+    wanted = profile.wanted([source.corpus for source in ordered])
+    yields: dict[Corpus, Yield] = {}
+    for source in ordered:
+        corpus = source.corpus
+        pool = Pool(source.databases, map(Unit.from_row, unit_rows[corpus]), order_key)
+        public_ids = {database.name: identities.database(corpus, database.name) for database in source.databases}
+        handles = {d.name: _gate_handle(d, public_ids[d.name]) for d in source.databases}
+        bench = Bench(pool, Neighbourhood(pool), runner, handles)
+        yields[corpus] = await synthesize(bench, profile, wanted[corpus], public_ids, id_key)
+    databases = [database for source in ordered for database in source.databases]
+    tables: dict[str, tuple[Table, Any]] = {
+        "public/tasks.parquet": (TASKS, [_task_row(task) for found in yields.values() for task in found.tasks]),
+        "private/contracts.parquet": (CONTRACTS, [to_row(c) for found in yields.values() for c in found.contracts]),
+        "private/units.parquet": (UNITS, [row for rows in unit_rows.values() for row in rows]),
+        "private/databases.parquet": (DATABASES, [_database_row(d, identities) for d in databases]),
+        "private/rejected.parquet": (REJECTED, [row for found in yields.values() for row in found.rejected]),
+    }
+    for name, rows in routedb.build(databases, identities).items():
+        tables[f"public/catalog/{name}.parquet"] = (TABLES[name], rows)
+    contracts = [contract for found in yields.values() for contract in found.contracts]
+    manifest: dict[str, Any] = {
+        "version": VERSION,
+        "profile": profile.name,
+        "seed": seed,
+        "salted": salt is not None,
+        "parents": parents,
+        "origins": {s.corpus.value: counts(d.origin for d in s.databases) for s in ordered},
+        **figures(contracts),
+    }
+    publish(out, tables, {}, manifest, _locations(ordered))
+    return BuildReport(
+        release=str(out),
+        tasks=len(contracts),
+        by_corpus=counts(c.corpus.value for c in contracts),
+        by_behavior=counts(c.behavior.value for c in contracts),
+        by_difficulty=counts(c.difficulty.value for c in contracts),
+        candidates=sum(found.candidates for found in yields.values()),
+        rejected=counts(row["gate"] for found in yields.values() for row in found.rejected),
+        shortfall={c.value: {b.value: n for b, n in y.shortfall.items()} for c, y in yields.items() if y.shortfall},
+        seconds=round(time.monotonic() - started, 3),
+        manifest=manifest,
+    )
+
+
+def _check_inputs(sources: Sequence[CorpusSource], units: Mapping[Corpus, UnitRows], out: Path) -> None:
+    corpora = [source.corpus for source in sources]
+    if not corpora or len(set(corpora)) != len(corpora):
+        raise ValueError(
+            f"a release needs each corpus at most once and at least one; found {[c.value for c in corpora]}."
+        )
+    missing = [corpus.value for corpus in corpora if corpus not in units]
+    if missing:
+        raise ValueError(f"no audited units of {missing[0]} were given; audit the corpus first.")
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "manifest.json").exists())):
+        raise ValueError(f"{out} exists and is no release folder; name an empty or new folder.")
+
+
+def _rows(units: UnitRows) -> list[dict[str, Any]]:
+    found = units.to_dicts() if isinstance(units, pl.DataFrame) else [dict(row) for row in units]
+    return sorted(found, key=lambda row: str(row["unit_id"]))
+
+
+def _gate_handle(database: CorpusDatabase, public_id: str) -> DatabaseHandle:
+    return DatabaseHandle(
+        public_id, database.corpus, database.engine, str(database.path), database.digest, schema_text=""
+    )
+
+
+def _task_row(task: PublicTask) -> dict[str, Any]:
+    return {
+        "task_id": task.task_id,
+        "corpus": task.corpus.value,
+        "request": task.request,
+        "allowlist": list(task.allowlist),
+    }
+
+
+def _database_row(database: CorpusDatabase, identities: Identities) -> dict[str, Any]:
+    return {
+        "database_id": identities.database(database.corpus, database.name),
+        "corpus": database.corpus.value,
+        "database": database.name,
+        "engine": database.engine.value,
+        "relative_path": database.relative_path,
+        "digest": database.digest,
+        "origin": database.origin,
+        "title": database.title,
+        "schema_text": schema_text(database),
+        "knowledge": database.knowledge,
+    }
+
+
+def _locations(sources: Sequence[CorpusSource]) -> dict[str, Any]:
+    return {
+        source.corpus.value: {
+            "root": str(source.root.resolve()),
+            "engine": source.databases[0].engine.value,
+            "databases": len(source.databases),
+        }
+        for source in sources
+    }
