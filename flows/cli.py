@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flows import cli_build
+from flows import cli_build, cli_review
 from flows.cli_support import BackendOption, BadUsage, Json, app, backends_of, finish, folder_of, guarded, run_flow
 from flows.runtime import prepare
 
-__all__ = ["app", "cli_build", "main"]
+__all__ = ["app", "cli_build", "cli_review", "main"]
 
 RUN_FIELDS = (
     "run",

@@ -165,6 +165,43 @@ REJECTED = _table(
     ],
 )
 
+REVIEWS = _table(
+    "reviews",
+    1,
+    "Answers of reviewers (private): `by` says whether a person or a script gave them.",
+    ("release", "reviewer", "pass", "item", "question"),
+    [
+        ("release", STR, "sha256 of the reviewed release's manifest"),
+        ("reviewer", STR, "name of the packet's reviewer in the plan"),
+        ("pass", INT, "1 without gold | 2 with it"),
+        ("item", STR, "anonymous item id the reviewer saw"),
+        ("question", STR, "question of contracts.review.questions"),
+        ("task_id", STR, "task"),
+        ("answer", STR, "the answer; several values stand in order, separated by spaces"),
+        ("by", STR, "person | scripted"),
+        ("request_digest", STR, "sha256 of the request text that was reviewed"),
+    ],
+)
+DECISIONS = _table(
+    "decisions",
+    1,
+    "Audit trail of a release and its parents (private): every adjudication and wording-only revision of a task.",
+    ("revision", "task_id"),
+    [
+        ("revision", INT, "number of the revision that took the decision, from 1"),
+        ("kind", STR, "adjudication | revision"),
+        ("parent", STR, "sha256 of the manifest of the release it was taken on"),
+        ("task_id", STR, "task"),
+        ("decision", STR, "keep | repair | delete | escalate"),
+        ("severity", STR, "none | minor | major | critical; empty in a revision"),
+        ("rationale", STR, "why"),
+        ("by", STR, "person | scripted | unreviewed (a revision)"),
+        ("request_before", STR, "request text it was taken on"),
+        ("request_after", STR, "request text since then; empty when the task was deleted"),
+        ("executable_hash", STR, "sha256 of everything executable, the same before and after"),
+    ],
+)
+
 # ---- catalog (public) ----
 
 CAT_DATABASES = _table(
