@@ -16,6 +16,7 @@ import polars as pl
 
 from tasks_lib.catalog import routedb
 from tasks_lib.catalog.identities import Identities
+from tasks_lib.contracts import gates
 from tasks_lib.contracts.contract import Unit, to_row
 from tasks_lib.contracts.distractors import Neighbourhood
 from tasks_lib.contracts.pool import Pool
@@ -23,13 +24,14 @@ from tasks_lib.contracts.profiles import Profile
 from tasks_lib.contracts.proposals import Bench
 from tasks_lib.contracts.release import VERSION, counts, figures, publish
 from tasks_lib.contracts.synthesis import Yield, synthesize
+from tasks_lib.contracts.wording import Wording
 from tasks_lib.corpora.cards import schema_text
 from tasks_lib.corpora.model import CorpusDatabase, CorpusSource
 from tasks_lib.protocol.records import DatabaseHandle, PublicTask
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.keys import digest
-from tasks_lib.store.schemas import CONTRACTS, DATABASES, REJECTED, TABLES, TASKS, UNITS, Table
+from tasks_lib.store.schemas import CONTRACTS, DATABASES, GATES, REJECTED, TABLES, TASKS, UNITS, WORDINGS, Table
 
 UnitRows = pl.DataFrame | Sequence[Mapping[str, Any]]
 
@@ -98,6 +100,11 @@ async def build(
         "private/units.parquet": (UNITS, [row for rows in unit_rows.values() for row in rows]),
         "private/databases.parquet": (DATABASES, [_database_row(d, identities) for d in databases]),
         "private/rejected.parquet": (REJECTED, [row for found in yields.values() for row in found.rejected]),
+        "private/wordings.parquet": (
+            WORDINGS,
+            [_wording_row(t, w) for y in yields.values() for t, w in y.wordings.items()],
+        ),
+        "private/gates.parquet": (GATES, [row for corpus, y in yields.items() for row in _gate_rows(corpus, y)]),
     }
     for name, rows in routedb.build(databases, identities).items():
         tables[f"public/catalog/{name}.parquet"] = (TABLES[name], rows)
@@ -148,6 +155,30 @@ def _gate_handle(database: CorpusDatabase, public_id: str) -> DatabaseHandle:
     return DatabaseHandle(
         public_id, database.corpus, database.engine, str(database.path), database.digest, schema_text=""
     )
+
+
+def _wording_row(task_id: str, wording: Wording) -> dict[str, Any]:
+    return {
+        "task_id": task_id,
+        "renderer": wording.renderer,
+        "template": wording.template,
+        "contributions": [{"unit_id": unit_id, "words": words} for unit_id, words in wording.contributions],
+    }
+
+
+def _gate_rows(corpus: Corpus, found: Yield) -> list[dict[str, Any]]:
+    order = ["wording", *gates.NAMES]
+    return [
+        {
+            "corpus": corpus.value,
+            "behavior": behavior.value,
+            "gate": gate,
+            "position": order.index(gate),
+            "passed": passed,
+            "refused": refused,
+        }
+        for (behavior, gate), (passed, refused) in found.gates.items()
+    ]
 
 
 def _task_row(task: PublicTask) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class _Maker:
         found.candidates += 1
         outcome = await self._examine(candidate)
         refusing = outcome.gate if isinstance(outcome, Refusal) else ""
-        for name in gates.NAMES:
+        for name in ("wording", *gates.NAMES):
             counts = found.gates.setdefault((candidate.behavior, name), [0, 0])
             if name == refusing:
                 counts[1] += 1

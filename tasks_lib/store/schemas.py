@@ -165,6 +165,46 @@ REJECTED = _table(
     ],
 )
 
+WORDINGS = _table(
+    "wordings",
+    1,
+    "Who worded each request, and which of its words stand for which unit (private).",
+    ("task_id",),
+    [
+        ("task_id", STR, "task"),
+        ("renderer", STR, "template, or the backend that wrote it"),
+        ("template", STR, "template or prompt with its attempt"),
+        ("contributions", pa.list_(pa.struct([("unit_id", STR), ("words", STR)])), "words of the request by unit"),
+    ],
+)
+GATES = _table(
+    "gates",
+    1,
+    "How often each gate of PROTOCOL 4 let a candidate pass or refused it (private).",
+    ("corpus", "behavior", "gate"),
+    [
+        ("corpus", STR, "corpus"),
+        ("behavior", STR, "behavior of the candidates"),
+        ("gate", STR, "name of the check"),
+        ("position", INT, "place in the order of checks, from 0"),
+        ("passed", INT, "candidates that passed it"),
+        ("refused", INT, "candidates it refused; a refused one meets no later gate"),
+    ],
+)
+UNSTATED = _table(
+    "unstated",
+    1,
+    "Constraints of the gold that a request does not state (private).",
+    ("task_id", "unit_id", "position"),
+    [
+        ("task_id", STR, "task"),
+        ("unit_id", STR, "unit whose gold demands it"),
+        ("position", INT, "place in the unit's list, from 0"),
+        ("kind", STR, "kind of contracts.unstated"),
+        ("detail", STR, "the constraint as the gold has it"),
+    ],
+)
+
 REVIEWS = _table(
     "reviews",
     1,
