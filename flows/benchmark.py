@@ -16,6 +16,8 @@ from tasks_lib.contracts.release import Release, ReleaseDamaged
 from tasks_lib.corpora import tasks as corpora_tasks
 from tasks_lib.corpora.embedded import materialise
 from tasks_lib.corpora.layer import read_source
+from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.client import open_model
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
@@ -36,9 +38,18 @@ class NothingToBuild(ValueError):
 
 
 async def build_release(
-    roots: dict[Corpus, Path], profile: str, seed: int, out: Path, salt: bytes | None = None
+    roots: dict[Corpus, Path],
+    profile: str,
+    seed: int,
+    out: Path,
+    salt: bytes | None = None,
+    renderer: BackendSpec | None = None,
 ) -> dict[str, Any]:
-    """Audit the corpora and build a release into `out`; the fields of `dsabench build --json`."""
+    """Audit the corpora and build a release into `out`; the fields of `dsabench build --json`.
+
+    `profile`: the name of a shipped one, or a YAML file. `renderer`: the backend that words the contracts, or None for templates.
+    """
+    plan = profiles.load(profile)
     if not roots:
         raise NothingToBuild(
             "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
@@ -66,7 +77,8 @@ async def build_release(
     ledger = Ledger(where.resolved_ledger_url, run=invocation)
     try:
         async with SqlRunner(ledger) as runner:
-            report = await build(sources, units, profiles.load(profile), seed, out, runner, salt)
+            model = open_model(renderer, ledger) if renderer else None
+            report = await build(sources, units, plan, seed, out, runner, salt, model)
     finally:
         ledger.close()
     return report.as_json()
@@ -102,6 +114,8 @@ async def benchmark(
     seed: Annotated[int, Field(strict=True, ge=0)] = 1,
     out: Annotated[str, Field(strict=True)] = "",
     salt_file: Annotated[str, Field(strict=True)] = "",
+    profile_file: Annotated[str, Field(strict=True)] = "",
+    renderer: BackendSpec | None = None,
 ) -> dict[str, Any]:
     """Build a release from real corpora; without any folder, the embedded one.
 
@@ -113,6 +127,8 @@ async def benchmark(
         seed: Seed of the synthesis.
         out: Folder of the release to write.
         salt_file: File whose bytes key the public ids; without it they are opaque but derivable.
+        profile_file: YAML file of a profile of your own, instead of a named one.
+        renderer: Backend that puts the contracts into words; without it, templates do.
     """
     given = {Corpus.SPIDER: spider, Corpus.BIRD: bird, Corpus.LIVESQLBENCH: livesqlbench}
     roots = {corpus: Path(folder) for corpus, folder in given.items() if folder}
@@ -127,7 +143,7 @@ async def benchmark(
         if not out:
             raise NothingToBuild("no output folder was given, expected --out DIR for the release.")
         salt = Path(salt_file).read_bytes() if salt_file else None
-        report = await build_release(roots, profile, seed, Path(out), salt)
+        report = await build_release(roots, profile_file or profile, seed, Path(out), salt, renderer)
     rows = [{"behavior": b, "tasks": n} for b, n in report["by_behavior"].items()]
     await create_table_artifact(rows, key="benchmark-tasks", description=f"Tasks of {report['release']}")  # type: ignore[misc]
     return report

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from flows.cli_support import BadUsage, Json, app, finish, folder_of, guarded, run_flow
+from flows.cli_support import BadUsage, Json, app, backends_of, finish, folder_of, guarded, run_flow
+from tasks_lib.contracts import profiles
 
 
 @app.command()
@@ -16,9 +17,14 @@ def build(
     spider: Annotated[Path | None, typer.Option(help="Spider, official layout.")] = None,
     bird: Annotated[Path | None, typer.Option(help="BIRD, official layout.")] = None,
     livesqlbench: Annotated[Path | None, typer.Option(help="LiveSQLBench.")] = None,
-    profile: Annotated[Literal["small", "paper", "extended"], typer.Option(help="Which tasks and how many.")] = "small",
+    profile: Annotated[
+        str, typer.Option(help="Which tasks and how many: small, paper, extended, or a YAML file of your own.")
+    ] = "small",
     seed: Annotated[int, typer.Option(min=0)] = 1,
     salt_file: Annotated[Path | None, typer.Option(help="File whose bytes key the public ids.")] = None,
+    renderer: Annotated[
+        str | None, typer.Option(help="Backend as JSON that words the contracts; default: templates, no model.")
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Build a release from real corpora."""
@@ -31,9 +37,25 @@ def build(
             )
         if salt_file is not None and not salt_file.is_file():
             raise BadUsage(f"--salt-file {salt_file} is not a file, expected one with at least 16 random bytes.")
+        models = backends_of([renderer] if renderer else [], "--renderer")
+        named = profile in profiles.names()
+        if not named:
+            profiles.load(profile)
         from flows.benchmark import benchmark
 
-        return run_flow(lambda: benchmark(given[0], given[1], given[2], profile, seed, str(out), str(salt_file or "")))
+        return run_flow(
+            lambda: benchmark(
+                spider=given[0],
+                bird=given[1],
+                livesqlbench=given[2],
+                profile=cast(Literal["small", "paper", "extended"], profile if named else "small"),
+                seed=seed,
+                out=str(out),
+                salt_file=str(salt_file or ""),
+                profile_file="" if named else profile,
+                renderer=models[0] if models else None,
+            )
+        )
 
     report = guarded(json_, work)
     text = f"release {report['release']}: {report['tasks']} tasks {report['by_behavior']}"

@@ -37,11 +37,12 @@ def _usage_errors() -> tuple[type[BaseException], ...]:
     from flows.benchmark import NothingToBuild
     from flows.runs import RunUnknown
     from flows.serve import ServeError
+    from tasks_lib.contracts.profiles import ProfileRefused
     from tasks_lib.contracts.release import ReleaseDamaged
     from tasks_lib.corpora.files import CorpusError
     from tasks_lib.scoring.cells import UnknownCell
 
-    return (BadUsage, NothingToBuild, RunUnknown, ServeError, ReleaseDamaged, CorpusError, UnknownCell)
+    return (BadUsage, NothingToBuild, RunUnknown, ServeError, ProfileRefused, ReleaseDamaged, CorpusError, UnknownCell)
 
 
 def _run_errors() -> tuple[type[BaseException], ...]:
@@ -103,8 +104,8 @@ def run_flow(work: Callable[[], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
         close_pool()
 
 
-def backends_of(texts: list[str] | None) -> list[Any]:
-    """Backend specs of JSON texts. Raises BadUsage naming the text, the field and what was expected."""
+def backends_of(texts: list[str] | None, option: str = "--backend") -> list[Any]:
+    """Backend specs of JSON texts. Raises BadUsage naming the option, the text, the field and what was expected."""
     from pydantic import ValidationError
 
     from tasks_lib.models.backends import BackendSpec
@@ -117,12 +118,12 @@ def backends_of(texts: list[str] | None) -> list[Any]:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the text"
             raise BadUsage(
-                f"--backend {text!r}: {where}: {first['msg'][0].lower()}{first['msg'][1:]}, expected a JSON object with at least name and model; "
+                f"{option} {text!r}: {where}: {first['msg'][0].lower()}{first['msg'][1:]}, expected a JSON object with at least name and model; "
                 "see deployments/backends.example.yaml."
             ) from error
     names = [b.name for b in found]
     if len(set(names)) != len(names):
-        raise BadUsage(f"--backend names {names} hold one twice, expected distinct names; rename one.")
+        raise BadUsage(f"{option} names {names} hold one twice, expected distinct names; rename one.")
     return found
 
 

@@ -13,9 +13,10 @@ import pytest
 import pytest_asyncio
 from contracts_support import make_source
 
+from tasks_lib.contracts import synthesis
 from tasks_lib.contracts.building import build
 from tasks_lib.contracts.contract import difficulty, executable_hash, from_row, to_row
-from tasks_lib.contracts.profiles import Allowlist, Profile, apportion, load, names
+from tasks_lib.contracts.profiles import PROFILES, Allowlist, Profile, ProfileRefused, apportion, load, names
 from tasks_lib.contracts.release import Release, ReleaseDamaged
 from tasks_lib.corpora.model import CorpusSource
 from tasks_lib.corpora.units import audit
@@ -72,6 +73,12 @@ async def test_a_salt_changes_ids_and_not_tasks(shop: Workshop) -> None:
     assert units[0] == units[1]
     assert not set(plain.handles) & set(salted.handles)
     assert not {t.task_id for t in plain.tasks} & {t.task_id for t in salted.tasks}
+
+
+async def test_how_many_are_examined_together_decides_nothing(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = contents(await shop.build("together"))
+    monkeypatch.setattr(synthesis, "TOGETHER", 1)
+    assert contents(await shop.build("alone")) == first
 
 
 async def test_another_seed_gives_another_release(shop: Workshop) -> None:
@@ -185,6 +192,17 @@ def test_an_unknown_profile_is_named_with_those_there_are() -> None:
     assert {"embedded", "small", "paper", "extended"} <= set(names())
     with pytest.raises(ValueError, match="expected one of embedded"):
         load("huge")
+
+
+def test_a_profile_of_ones_own_is_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    text = (PROFILES / "small.yaml").read_text("utf-8")
+    file.write_text(text, "utf-8")
+    assert load(str(file)).model_dump(exclude={"name"}) == load("small").model_dump(exclude={"name"})
+    for broken, said in ((text.replace("low: 12", "low: 99"), "low < mean < high"), ("- a list", "YAML mapping")):
+        file.write_text(broken, "utf-8")
+        with pytest.raises(ProfileRefused, match=said):
+            load(str(file))
 
 
 def test_the_paper_profile_holds_the_published_counts() -> None:

@@ -27,6 +27,7 @@ from tasks_lib.contracts.synthesis import Yield, synthesize
 from tasks_lib.contracts.wording import Wording
 from tasks_lib.corpora.cards import schema_text
 from tasks_lib.corpora.model import CorpusDatabase, CorpusSource
+from tasks_lib.models.chat import ChatModel
 from tasks_lib.protocol.records import DatabaseHandle, PublicTask
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
@@ -67,11 +68,13 @@ async def build(
     out: Path,
     runner: SqlRunner,
     salt: bytes | None = None,
+    renderer: ChatModel | None = None,
 ) -> BuildReport:
     """Build a release into `out`, which appears whole or not at all; an older release there is replaced.
 
     units_by_corpus: rows of `units`, all audited units of each source. salt: key of the public ids; without one the key is
-    derived from sources, profile and seed (ids are then opaque but not secret). Tasks do not depend on the salt.
+    derived from sources, profile and seed (ids are then opaque but not secret). Tasks do not depend on the salt. renderer: a
+    language model that words the contracts; without one, templates do.
 
     Raises:
         ValueError: no source, two sources of one corpus, units missing, or `out` holds something else.
@@ -92,7 +95,7 @@ async def build(
         public_ids = {database.name: identities.database(corpus, database.name) for database in source.databases}
         handles = {d.name: _gate_handle(d, public_ids[d.name]) for d in source.databases}
         bench = Bench(pool, Neighbourhood(pool), runner, handles)
-        yields[corpus] = await synthesize(bench, profile, wanted[corpus], public_ids, id_key)
+        yields[corpus] = await synthesize(bench, profile, wanted[corpus], public_ids, id_key, renderer)
     databases = [database for source in ordered for database in source.databases]
     tables: dict[str, tuple[Table, Any]] = {
         "public/tasks.parquet": (TASKS, [_task_row(task) for found in yields.values() for task in found.tasks]),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tasks_lib.protocol.vocabulary import Behavior, Corpus
 
@@ -100,9 +100,26 @@ def names() -> list[str]:
     return sorted(path.stem for path in PROFILES.glob("*.yaml"))
 
 
+class ProfileRefused(ValueError):
+    """A profile that cannot be used: unknown name, unreadable file, or counts that do not fit together."""
+
+
 def load(name: str) -> Profile:
-    """A profile by name. Raises ValueError listing the names when there is none."""
+    """A shipped profile by name, or one of the user's own by the path of its YAML file. Raises ProfileRefused."""
     path = PROFILES / f"{name}.yaml"
     if name not in names():
-        raise ValueError(f"profile {name!r} is unknown, expected one of {', '.join(names())}.")
-    return Profile.model_validate({"name": name, **yaml.safe_load(path.read_text("utf-8"))})
+        path = Path(name)
+        if path.suffix not in {".yaml", ".yml"} or not path.is_file():
+            raise ProfileRefused(
+                f"profile {name!r} is unknown, expected one of {', '.join(names())}, or an existing YAML file."
+            )
+    try:
+        return Profile.model_validate({"name": path.stem, **yaml.safe_load(path.read_text("utf-8"))})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise ProfileRefused(f"profile {path}: {where}: {first['msg']}; correct the file.") from error
+    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
+        raise ProfileRefused(
+            f"profile {path} cannot be read as a YAML mapping ({str(error).splitlines()[0]})."
+        ) from error

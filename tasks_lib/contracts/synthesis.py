@@ -5,6 +5,7 @@ Belongs here: the loop and its bookkeeping. Does not belong here: what makes a c
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,11 +17,15 @@ from tasks_lib.contracts.distractors import public_order
 from tasks_lib.contracts.pool import Pool
 from tasks_lib.contracts.profiles import Profile
 from tasks_lib.contracts.proposals import Bench, Proposal, Refusal
+from tasks_lib.contracts.renderer import render
 from tasks_lib.contracts.wording import Wording, word
+from tasks_lib.models.chat import ChatModel
 from tasks_lib.protocol.records import Contract, PublicTask
 from tasks_lib.protocol.vocabulary import Behavior
 from tasks_lib.store.keys import keyed_digest
 
+TOGETHER = 8
+"""Candidates examined at a time: their SQL and the calls of a renderer run side by side."""
 WORDINGS = 4
 """Templates tried before a candidate counts as not wordable."""
 ORDER = (Behavior.SEQUENTIAL, Behavior.INTERACTIVE, Behavior.PARALLEL, Behavior.EXPLORATORY, Behavior.SINGLE)
@@ -55,10 +60,18 @@ def candidates(pool: Pool, behavior: Behavior, size: int = 0) -> Iterator[Candid
 
 
 async def synthesize(
-    bench: Bench, profile: Profile, wanted: Mapping[Behavior, int], public_ids: Mapping[str, str], id_key: bytes
+    bench: Bench,
+    profile: Profile,
+    wanted: Mapping[Behavior, int],
+    public_ids: Mapping[str, str],
+    id_key: bytes,
+    renderer: ChatModel | None = None,
 ) -> Yield:
-    """Accepted tasks of one corpus, at most `wanted` of each behavior. Infrastructure faults of the runner propagate."""
-    maker = _Maker(bench, profile, public_ids, id_key)
+    """Accepted tasks of one corpus, at most `wanted` of each behavior, worded by templates or by `renderer`.
+
+    Infrastructure faults of the runner and of the renderer's endpoint propagate.
+    """
+    maker = _Maker(bench, profile, public_ids, id_key, renderer)
     for behavior in ORDER:
         target = wanted.get(behavior, 0)
         if not target:
@@ -78,35 +91,56 @@ async def synthesize(
 class _Maker:
     """Takes candidates one by one through allowlist, gates and wording, and keeps the books."""
 
-    def __init__(self, bench: Bench, profile: Profile, public_ids: Mapping[str, str], id_key: bytes) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        profile: Profile,
+        public_ids: Mapping[str, str],
+        id_key: bytes,
+        renderer: ChatModel | None,
+    ) -> None:
         self.bench, self.profile, self.public_ids, self.id_key = bench, profile, public_ids, id_key
+        self.renderer = renderer
         self.found = Yield()
         self.unit_uses: Counter[str] = Counter()
         self.theme_uses: Counter[tuple[Behavior, str]] = Counter()
         self.examined: set[str] = set()
 
     async def take(self, behavior: Behavior, target: int, size: int = 0) -> int:
-        """Accept up to `target` candidates; how many are missing in the end."""
-        accepted, tried = 0, 0
-        for candidate in candidates(self.bench.pool, behavior, size) if target else ():
-            if accepted == target or tried >= target * self.profile.attempts:
-                break
-            if candidate.candidate_id in self.examined or self._worn(candidate):
-                continue
-            self.examined.add(candidate.candidate_id)
-            tried += 1
-            accepted += await self._accept(candidate)
+        """Accept up to `target` candidates; how many are missing in the end.
+
+        Candidates are examined several at a time and booked one by one in their order: what is accepted does not depend on
+        how many are examined together.
+        """
+        accepted, tried, limit = 0, 0, target * self.profile.attempts
+        stream = candidates(self.bench.pool, behavior, size) if target else iter(())
+        while accepted < target and (batch := self._next(stream, min(TOGETHER, limit - tried))):
+            outcomes = await asyncio.gather(*map(self._examine, batch))
+            for candidate, outcome in zip(batch, outcomes, strict=True):
+                if accepted < target and not self._worn(candidate):
+                    self.examined.add(candidate.candidate_id)
+                    tried += 1
+                    accepted += self._book(candidate, outcome)
         return target - accepted
+
+    def _next(self, stream: Iterator[Candidate], most: int) -> list[Candidate]:
+        """Up to `most` candidates that were not examined and whose units and theme are not used up."""
+        found: dict[str, Candidate] = {}
+        while len(found) < most and (candidate := next(stream, None)) is not None:
+            if candidate.candidate_id not in self.examined and not self._worn(candidate):
+                found.setdefault(candidate.candidate_id, candidate)
+        return list(found.values())
 
     def _worn(self, candidate: Candidate) -> bool:
         """Whether enough tasks use one of its units, or its theme."""
         theme = candidate.theme and self.theme_uses[candidate.behavior, candidate.theme] >= self.profile.max_theme_uses
         return bool(theme) or any(self.unit_uses[u] >= self.profile.max_unit_uses for u in candidate.unit_ids)
 
-    async def _accept(self, candidate: Candidate) -> bool:
+    def _book(self, candidate: Candidate, outcome: tuple[Proposal, Wording] | Refusal) -> bool:
         found = self.found
         found.candidates += 1
-        outcome = await self._examine(candidate)
+        if frozenset(candidate.unit_ids) in self.bench.seen and not isinstance(outcome, Refusal):
+            outcome = Refusal("duplicate", "another task has the same set of units.")
         refusing = outcome.gate if isinstance(outcome, Refusal) else ""
         for name in ("wording", *gates.NAMES):
             counts = found.gates.setdefault((candidate.behavior, name), [0, 0])
@@ -128,7 +162,8 @@ class _Maker:
 
     async def _examine(self, candidate: Candidate) -> tuple[Proposal, Wording] | Refusal:
         bench, profile = self.bench, self.profile
-        if all(word(candidate, bench.pool, attempt, profile.wording) is None for attempt in range(WORDINGS)):
+        templates = [word(candidate, bench.pool, attempt, profile.wording) for attempt in range(WORDINGS)]
+        if self.renderer is None and not any(templates):
             return Refusal("wording", "no template can word these questions; the candidate is left out.")
         task_id = f"task_{keyed_digest(self.id_key, candidate.candidate_id)[:16]}"
         contract = freeze(candidate, task_id, self.public_ids.__getitem__)
@@ -137,21 +172,22 @@ class _Maker:
         public = public_order(self.id_key, [self.public_ids[name] for name in allowlist])
         task = PublicTask(task_id, candidate.corpus, "", public)
         proposal = Proposal(candidate, allowlist, contract, task, self.public_ids)
+
+        def worded(wording: Wording) -> Proposal:
+            frozen = replace(contract, extra={"template": wording.template})
+            return replace(proposal, task=replace(task, request=wording.request), contract=frozen)
+
+        def check(wording: Wording) -> Refusal | None:
+            return gates.first_refusal(gates.WORDING, bench, worded(wording))
+
         if (refusal := await gates.judge(bench, proposal)) is not None:
             return refusal
-        for attempt in range(WORDINGS):
-            wording = word(candidate, bench.pool, attempt, profile.wording)
-            if wording is None:
-                continue
-            worded = replace(
-                proposal,
-                task=replace(task, request=wording.request),
-                contract=replace(contract, extra={"template": wording.template}),
-            )
-            found = gates.first_refusal(gates.WORDING, bench, worded)
-            if found is None:
-                return worded, wording
-            refusal = found
+        if self.renderer is not None:
+            rendered = await render(candidate, bench.pool, self.renderer, check)
+            return rendered if isinstance(rendered, Refusal) else (worded(rendered), rendered)
+        for wording in filter(None, templates):
+            if (refusal := check(wording)) is None:
+                return worded(wording), wording
         assert refusal is not None
         return refusal
 
