@@ -114,15 +114,17 @@ async def make_bench(source: CorpusSource, runner: SqlRunner) -> tuple[Bench, di
     return Bench(pool, Neighbourhood(pool), runner, handles), units
 
 
-def propose(bench: Bench, candidate: Candidate, *others: str) -> Proposal:
-    """The candidate with its wording and an allowlist of its databases and `others`."""
+def propose(bench: Bench, candidate: Candidate, *others: str, request: str = "") -> Proposal:
+    """The candidate with `request` (default: its wording) and an allowlist of its databases and `others`."""
     identities = Identities(b"test key")
     public_ids = {name: identities.database(Corpus.SPIDER, name) for name in bench.pool.databases}
     names = tuple(sorted({*candidate.databases, *others} & set(public_ids)))
-    wording = word(candidate, bench.pool)
-    assert wording is not None
+    if not request:
+        wording = word(candidate, bench.pool)
+        assert wording is not None
+        request = wording.request
     contract = freeze(candidate, "task_1", lambda name: public_ids.get(name, ""))
-    task = PublicTask("task_1", candidate.corpus, wording.request, tuple(public_ids[name] for name in names))
+    task = PublicTask("task_1", candidate.corpus, request, tuple(public_ids[name] for name in names))
     return Proposal(candidate, names, contract, task, public_ids)
 
 

@@ -10,11 +10,13 @@ import pytest
 import pytest_asyncio
 from contracts_support import SETUP, make_bench, make_source, propose, refusals, reworded
 
-from tasks_lib.contracts import gates, sequential
-from tasks_lib.contracts.contract import Candidate, Unit
-from tasks_lib.contracts.interactive import candidates as interactive_candidates
-from tasks_lib.contracts.proposals import Bench, Proposal
-from tasks_lib.protocol.vocabulary import Behavior, Corpus
+from tasks_lib.contracts import gates
+from tasks_lib.contracts.contract import Candidate, Unit, freeze
+from tasks_lib.contracts.gates_wording import ordinary
+from tasks_lib.contracts.proposals import Bench, Proposal, same_answer
+from tasks_lib.protocol.records import Binding, Branch
+from tasks_lib.protocol.vocabulary import Behavior, Corpus, Difficulty
+from tasks_lib.sql.canonical import CanonicalResult, Value
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.ledgers import Ledger
 
@@ -30,37 +32,68 @@ class Room:
             Corpus.SPIDER, behavior, tuple(self.units[u] for u in unit_ids), aggregation="all", theme="average plays"
         )
 
+    def propose(self, candidate: Candidate, *others: str, request: str = "") -> Proposal:
+        """The candidate under the plainest of wordings: its questions one after the other."""
+        said = request or " ".join(dict.fromkeys(unit.question for unit in candidate.units))
+        return propose(self.bench, candidate, *others, request=said)
+
     def single(self, unit_id: str = "song-mean", *others: str) -> Proposal:
-        return propose(self.bench, self.many(unit_id, behavior=Behavior.SINGLE), *(others or ("leaf_shop",)))
+        return self.propose(self.many(unit_id, behavior=Behavior.SINGLE), *(others or ("leaf_shop",)))
 
     def parallel(self) -> Proposal:
-        return propose(self.bench, self.many("film-mean", "song-mean"), "leaf_shop")
+        return self.propose(self.many("film-mean", "song-mean"), "leaf_shop")
 
     def sequential(self) -> Proposal:
         up, down = self.units["film-top"], self.units["song-plays"]
-        link = sequential.binding(self.bench.pool, up, down)
-        assert link is not None
+        link = Binding(
+            up.unit_id,
+            down.unit_id,
+            "films.film_title",
+            0,
+            "Glass Tower",
+            "SELECT plays FROM songs WHERE song_title = :binding",
+            "How many times has the song '{binding}' been played?",
+        )
         edge = (up.unit_id, down.unit_id)
         candidate = Candidate(Corpus.SPIDER, Behavior.SEQUENTIAL, (up, down), (edge,), (link,), aggregation="last")
-        return propose(self.bench, candidate, "leaf_shop")
+        said = "Which film had the largest budget, and how many times has the song of the same title been played?"
+        return self.propose(candidate, "leaf_shop", request=said)
 
-    def interactive(self) -> Proposal:
-        found = [
-            c for c in interactive_candidates(self.bench.pool) if {"shop-salem", "clinic-salem"} == set(c.unit_ids)
-        ]
-        return propose(self.bench, found[0], "wave_radio")
+    def interactive(self, first: str = "shop-salem", second: str = "clinic-salem") -> Proposal:
+        values = {"shop-salem": "a garden shop's clients", "clinic-salem": "a clinic's patients"}
+        names = (first, second)
+        settings = [values[name.replace("lowell", "salem")] for name in names]
+        branches = tuple(
+            Branch(letter, name, f"I mean {value}.", value)
+            for letter, name, value in zip("ab", names, settings, strict=True)
+        )
+        candidate = Candidate(
+            Corpus.SPIDER,
+            Behavior.INTERACTIVE,
+            tuple(self.units[name] for name in names),
+            branches=branches,
+            slot_question="Whose records do you mean?",
+            aggregation="the branch that is meant",
+        )
+        return self.propose(candidate, "wave_radio")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all tests here, so that a gold runs once."""
+    return tmp_path_factory.mktemp("gates")
 
 
 @pytest_asyncio.fixture
-async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with SqlRunner(Ledger(f"sqlite:///{tmp_path}/ledger.sqlite")) as runner:
-        yield Room(*await make_bench(make_source(tmp_path / "corpus"), runner))
+async def room(shared: Path) -> AsyncIterator[Room]:
+    async with SqlRunner(Ledger(f"sqlite:///{shared}/ledger.sqlite")) as runner:
+        yield Room(*await make_bench(make_source(shared / "corpus"), runner))
 
 
 def changed(proposal: Proposal, **fields: object) -> Proposal:
     """The proposal with other candidate fields; the contract follows."""
     candidate = replace(proposal.candidate, **fields)  # type: ignore[arg-type]
-    contract = replace(proposal.contract, unit_ids=candidate.unit_ids, behavior=candidate.behavior)
+    contract = freeze(candidate, proposal.contract.task_id, lambda name: proposal.public_ids.get(name, ""))
     return replace(proposal, candidate=candidate, contract=contract)
 
 
@@ -71,9 +104,7 @@ def with_unit(proposal: Proposal, at: int, **fields: object) -> Proposal:
 
 
 async def test_good_candidates_of_every_behavior_pass_every_gate(room: Room) -> None:
-    exploratory = propose(
-        room.bench, room.many("film-chile", "clinic-bill", behavior=Behavior.EXPLORATORY), "wave_radio"
-    )
+    exploratory = room.propose(room.many("film-chile", "clinic-bill", behavior=Behavior.EXPLORATORY), "wave_radio")
     for proposal in (room.single(), room.parallel(), exploratory, room.sequential(), room.interactive()):
         assert await refusals(room.bench, proposal) == []
         assert await gates.judge(room.bench, proposal) is None
@@ -82,7 +113,7 @@ async def test_good_candidates_of_every_behavior_pass_every_gate(room: Room) -> 
 async def test_ownership(room: Room) -> None:
     for fields in ({"database": "no_such"}, {"corpus": Corpus.BIRD}, {"database_digest": "0" * 64}):
         assert (await refusals(room.bench, with_unit(room.single(), 0, **fields)))[0] == "ownership"
-    two = propose(room.bench, room.many("film-mean", "film-chile"), "leaf_shop")
+    two = room.propose(room.many("film-mean", "film-chile"), "leaf_shop")
     assert await refusals(room.bench, two) == ["ownership"]
 
 
@@ -94,9 +125,12 @@ async def test_behavior_shape(room: Room) -> None:
         {"edges": (good.candidate.edges[0][::-1],)},
         {"behavior": Behavior.PARALLEL},
     ):
-        assert "behavior_shape" in await refusals(room.bench, changed(good, **fields))
+        bad = changed(good, **fields)
+        if not bad.candidate.bindings:  # nothing supplies the value then, so the request must say it
+            bad = reworded(bad, f"{bad.task.request} I mean Glass Tower.")
+        assert await refusals(room.bench, bad) == ["behavior_shape"]
     assert await refusals(room.bench, changed(room.single(), behavior=Behavior.PARALLEL)) == ["behavior_shape"]
-    assert "behavior_shape" in await refusals(room.bench, changed(room.interactive(), slot_question=""))
+    assert await refusals(room.bench, changed(room.interactive(), slot_question="")) == ["behavior_shape"]
 
 
 async def test_duplicate(room: Room) -> None:
@@ -110,8 +144,13 @@ async def test_schema_references(room: Room) -> None:
 
 
 async def test_read_only(room: Room) -> None:
+    """The runner refuses such text as well, so nothing of it can run even if this gate were gone."""
     for sql in ("DELETE FROM songs", "SELECT 1; SELECT 2"):
-        assert (await refusals(room.bench, with_unit(room.single(), 0, sql=sql)))[0] == "read_only"
+        bad = with_unit(room.single(), 0, sql=sql)
+        assert await refusals(room.bench, bad) == ["read_only", "executes"]
+        refusal = await gates.judge(room.bench, bad)
+        assert refusal is not None
+        assert refusal.gate == "read_only"
 
 
 async def test_branch_wording(room: Room) -> None:
@@ -124,11 +163,11 @@ async def test_branch_wording(room: Room) -> None:
     other_words = with_unit(good, 1, question="How many persons are from Salem?")
     same_value = changed(good, branches=(first, replace(second, value=first.value)))
     for proposal in (gives_away, leaks_other, other_words, same_value):
-        assert "branch_wording" in await refusals(room.bench, proposal)
+        assert await refusals(room.bench, proposal) == ["branch_wording"]
 
 
 async def test_executes(room: Room) -> None:
-    assert "executes" in await refusals(room.bench, with_unit(room.single(), 0, sql="SELECT nope FROM songs"))
+    assert await refusals(room.bench, with_unit(room.single(), 0, sql="SELECT nope FROM songs")) == ["executes"]
     assert await refusals(room.bench, with_unit(room.single(), 0, result_digest="0" * 64)) == ["executes"]
 
 
@@ -140,11 +179,30 @@ async def test_non_trivial(room: Room, unit_id: str) -> None:
 
 
 async def test_source_necessity(room: Room) -> None:
-    equal = propose(room.bench, room.many("clinic-lowell", "shop-lowell"), "wave_radio")
-    assert "source_necessity" in await refusals(room.bench, equal)
+    """Two films of Chile, two people in Salem: with either number gone the set of contributions is the same."""
+    equal = room.propose(room.many("film-chile", "shop-salem"), "wave_radio")
+    assert await refusals(room.bench, equal) == ["source_necessity"]
     found = await gates.source_necessity(room.bench, equal)
-    assert found is not None
-    assert "joint answer is the same" in found
+    assert found == "without film-chile the joint answer is the same, shop-salem gives it too."
+    assert await gates.source_necessity(room.bench, room.single()) is None
+
+
+@pytest.mark.parametrize(
+    ("corpus", "first", "second", "same"),
+    [
+        (Corpus.SPIDER, [(1,), (1,), (2,)], [(2,), (1,)], False),
+        (Corpus.BIRD, [(1,), (1,), (2,)], [(2,), (1,)], True),
+        (Corpus.SPIDER, [(1, "a"), (2, "b")], [(2.0, "b"), (1.0, "a")], True),
+        (Corpus.BIRD, [(2.5,)], [(2.504,)], False),
+        (Corpus.LIVESQLBENCH, [(2.5,)], [(2.504,)], True),
+        (Corpus.BIRD, [("1",)], [(1,)], False),
+    ],
+)
+def test_one_answer_is_what_the_corpus_takes_for_one(
+    corpus: Corpus, first: list[tuple[Value, ...]], second: list[tuple[Value, ...]], same: bool
+) -> None:
+    results = [CanonicalResult(tuple("c" * len(rows[0])), tuple(rows)) for rows in (first, second)]
+    assert same_answer(corpus, *results) is same
 
 
 async def test_binding_by_execution(room: Room) -> None:
@@ -157,32 +215,56 @@ async def test_binding_by_execution(room: Room) -> None:
         {"downstream_sql": "SELECT MAX(plays) FROM songs WHERE song_title <> :binding"},
         {"field": "films.no_such"},
     ):
-        assert "binding_by_execution" in await refusals(room.bench, changed(good, bindings=(replace(link, **fields),)))  # type: ignore[arg-type]
+        bad = changed(good, bindings=(replace(link, **fields),))  # type: ignore[arg-type]
+        if "value" in fields:
+            bad = reworded(bad, f"{bad.task.request} I mean Glass Tower.")
+        assert await refusals(room.bench, bad) == ["binding_by_execution"]
 
 
 async def test_branches_differ(room: Room) -> None:
-    found = [c for c in interactive_candidates(room.bench.pool) if "shop-lowell" in c.unit_ids]
-    assert await refusals(room.bench, propose(room.bench, found[0], "wave_radio")) == ["branches_differ"]
+    assert await refusals(room.bench, room.interactive("shop-lowell", "clinic-lowell")) == ["branches_differ"]
 
 
 async def test_target_uniqueness(room: Room) -> None:
-    asked = propose(room.bench, room.many("shop-salem", behavior=Behavior.SINGLE), "north_clinic")
+    asked = room.propose(room.many("shop-salem", behavior=Behavior.SINGLE), "north_clinic")
     assert await refusals(room.bench, asked) == ["target_uniqueness"]
     near = room.single("film-top", "old_films")
-    found = await gates.target_uniqueness(room.bench, near)
-    assert found == "old_films has nearly the schema of lamp_films."
+    assert await refusals(room.bench, near) == ["target_uniqueness"]
+    assert await gates.target_uniqueness(room.bench, near) == "old_films has nearly the schema of lamp_films."
 
 
-async def test_target_uniqueness_runs_gold_where_it_prepares(tmp_path: Path) -> None:
-    wider = """CREATE TABLE films (film_id INTEGER PRIMARY KEY, film_title TEXT, budget INTEGER, country TEXT);
-        INSERT INTO films VALUES (1, 'Glass Tower', 901, 'Peru');
-        CREATE TABLE halls (hall TEXT, a1 TEXT, a2 TEXT, a3 TEXT, a4 TEXT, a5 TEXT);"""
-    setup = {**SETUP, "old_films": ("a row of cinemas and what they show", wider)}
-    async with SqlRunner(Ledger(f"sqlite:///{tmp_path}/ledger.sqlite")) as runner:
-        room = Room(*await make_bench(make_source(tmp_path / "corpus", setup), runner))
-        same = await gates.target_uniqueness(room.bench, room.single("film-top", "old_films"))
-        assert same == "gold of film-top gives the same answer on old_films."
+CINEMA_COLUMNS = "CREATE TABLE halls (hall TEXT, a1 TEXT, a2 TEXT, a3 TEXT, a4 TEXT, a5 TEXT);"
+CINEMAS = {
+    "a table": """CREATE TABLE films (film_id INTEGER PRIMARY KEY, film_title TEXT, budget INTEGER, country TEXT);
+        INSERT INTO films VALUES (1, 'Glass Tower', 901, 'Peru');""",
+    "a table in another case": """CREATE TABLE FILMS (ID INTEGER, Film_Title TEXT, BUDGET INTEGER);
+        INSERT INTO FILMS VALUES (1, 'Glass Tower', 901);""",
+    "a view": """CREATE TABLE shown (code INTEGER, called TEXT, spent INTEGER);
+        INSERT INTO shown VALUES (1, 'Glass Tower', 901);
+        CREATE VIEW Films AS SELECT called AS film_title, spent AS budget FROM shown;""",
+}
+
+
+@pytest.mark.parametrize("kind", CINEMAS)
+async def test_target_uniqueness_runs_gold_where_it_prepares(shared: Path, kind: str) -> None:
+    setup = {**SETUP, "old_films": ("a row of cinemas and what they show", CINEMAS[kind] + CINEMA_COLUMNS)}
+    folder = shared / kind.replace(" ", "-")
+    async with SqlRunner(Ledger(f"sqlite:///{shared}/ledger.sqlite")) as runner:
+        room = Room(*await make_bench(make_source(folder, setup), runner))
+        same = room.single("film-top", "old_films")
+        assert await refusals(room.bench, same) == ["target_uniqueness"]
+        assert await gates.target_uniqueness(room.bench, same) == "gold of film-top gives the same answer on old_films."
         assert await gates.target_uniqueness(room.bench, room.single("film-mean", "old_films")) is None
+        asked = {"lamp_films", "old_films"}
+        assert "old_films" in room.bench.neighbourhood.confusable([room.units["film-top"]])
+        assert not asked & room.bench.neighbourhood.confusable([room.units["song-mean"]])
+
+
+async def test_gold_that_reads_no_table_is_no_ones(room: Room) -> None:
+    found = await gates.target_uniqueness(
+        room.bench, with_unit(room.single(), 0, sql="SELECT 7", tables=(), columns=(), result_digest="")
+    )
+    assert found == "gold of song-mean gives the same answer on leaf_shop."
 
 
 async def test_literals_survive(room: Room) -> None:
@@ -191,13 +273,47 @@ async def test_literals_survive(room: Room) -> None:
 
 
 @pytest.mark.parametrize(
+    ("asked", "literals", "said", "kept"),
+    [
+        ("Which three songs are played most?", ("3",), "the three songs that are played most", True),
+        ("Which three songs are played most?", ("3",), "the 3 songs that are played most", True),
+        ("Which three songs are played most?", ("3",), "the songs that are played most", False),
+        ("Which songs were played over 10,000 times?", ("10000",), "songs played over 10000 times", True),
+        ("Which songs were played over 10000 times?", ("10000",), "songs played over 1000 times", False),
+        ("Which songs did 'Bo Lund' sing?", ("Bo Lund",), "the songs of BO LUND", True),
+        ("Which songs did 'Bo Lund' sing?", ("Bo Lund",), "the songs of Bo", False),
+        ("Which song is from zip 02134?", ("02134",), "the song from zip 2134", False),
+        ("Which songs are there?", ("Bo Lund", ""), "all songs", True),  # the question does not show it either
+    ],
+)
+async def test_literals_survive_in_some_form(
+    room: Room, asked: str, literals: tuple[str, ...], said: str, kept: bool
+) -> None:
+    proposal = reworded(with_unit(room.single(), 0, question=asked, literals=literals), said)
+    assert (gates.literals_survive(room.bench, proposal) is None) is kept
+
+
+async def test_a_literal_may_stand_in_the_answer_of_its_branch(room: Room) -> None:
+    good = room.interactive()
+    first, second = good.candidate.branches
+    unsaid = reworded(good, "How many people live there?")
+    assert await refusals(room.bench, unsaid) == ["literals_survive"]
+    answers = tuple(replace(b, answer=f"{b.answer} The town is Salem.") for b in (first, second))
+    assert await refusals(room.bench, reworded(changed(unsaid, branches=answers), unsaid.task.request)) == []
+
+
+@pytest.mark.parametrize(
     "request_text",
     [
         "What is the average of song_title?",
+        "What is the average number of plays by city_name?",
         "What is the average number of plays in wave_radio?",
         "What is the average number of plays in db_0123456789ab?",
+        "What does spider:dev:12 ask?",
         "SELECT AVG(plays) FROM the songs",
+        "What is the average number of plays, ORDER BY singer?",
         "What is the average number of plays of {binding}?",
+        "What is the average number of plays of :up1_title?",
     ],
 )
 async def test_no_identifiers(room: Room, request_text: str) -> None:
@@ -206,6 +322,44 @@ async def test_no_identifiers(room: Room, request_text: str) -> None:
 
 async def test_ordinary_words_are_no_identifiers(room: Room) -> None:
     proposal = reworded(room.single(), "What is the average number of plays over all songs of every singer?")
+    assert await refusals(room.bench, proposal) == []
+
+
+SPELLED = (
+    "plays", "Country", "GDP", "ID", "birthDay", "perpetrator", "coachID", "CoachName", "ratingdate", "makeid", "fname", "frpm",
+    "hL", "forename", "SongTitle",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("token", ["plays", "country", "GDP", "ID", "birthday", "perpetrator", "forename", "Countries"])
+async def test_an_ordinary_word_may_be_a_column_too(room: Room, token: str) -> None:
+    room.bench.__dict__["spellings"] = {name.casefold(): frozenset({name}) for name in SPELLED}
+    room.bench.__dict__["asked_of"] = {"forename": 2}
+    assert ordinary(room.bench, token)
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["coachID", "coachid", "CoachName", "coachname", "ratingdate", "makeid", "fname", "frpm", "hl", "SongTitle"],
+)
+async def test_abbreviations_and_joined_words_are_identifiers(room: Room, token: str) -> None:
+    room.bench.__dict__["spellings"] = {name.casefold(): frozenset({name}) for name in SPELLED}
+    assert not ordinary(room.bench, token)
+    assert await refusals(room.bench, reworded(room.single(), f"What is the average {token}?")) == ["no_identifiers"]
+
+
+async def test_names_of_several_words_are_identifiers_when_nobody_says_them(room: Room) -> None:
+    names = ("Plays (K-12)", "Song Title")
+    room.bench.__dict__["spellings"] = {name.casefold(): frozenset({name}) for name in names}
+    assert await refusals(room.bench, reworded(room.single(), "What is the average Plays (K-12)?")) == [
+        "no_identifiers"
+    ]
+    assert await refusals(room.bench, reworded(room.single(), "What is the average Song Title?")) == []
+
+
+async def test_a_constant_may_look_like_a_name(room: Room) -> None:
+    asked = "How many songs are called song_title?"
+    proposal = reworded(with_unit(room.single(), 0, question=asked, literals=("song_title",)), asked)
     assert await refusals(room.bench, proposal) == []
 
 
@@ -229,6 +383,10 @@ async def test_records_agree(room: Room) -> None:
         replace(good, contract=replace(good.contract, unit_ids=good.contract.unit_ids[::-1])),
         replace(good, contract=replace(good.contract, databases=good.contract.databases[::-1])),
         replace(good, task=replace(good.task, allowlist=(*good.task.allowlist, "db_ffffffffffff"))),
+        replace(good, task=replace(good.task, allowlist=(*good.task.allowlist, good.task.allowlist[0]))),
+        replace(good, task=replace(good.task, corpus=Corpus.BIRD)),
+        replace(good, contract=replace(good.contract, difficulty=Difficulty.HARD)),
+        replace(good, contract=replace(good.contract, edges=(good.contract.databases,))),  # type: ignore[arg-type]
     ):
         assert await refusals(room.bench, proposal) == ["records_agree"]
 

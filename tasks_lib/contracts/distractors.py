@@ -2,8 +2,7 @@
 
 Distractors are databases of the same corpus: the target's own cluster and nearest neighbours first, the rest spread over the
 other clusters. Closeness is that of the frozen `schema_card` of corpora, so later work on the catalog never moves a release;
-how well any router does plays no part. Left out are databases that would make the request ambiguous: near-identical schemas
-and databases of which the same question is asked.
+how well any router does plays no part. Left out are databases that the request could be about as well (`confusable`).
 """
 
 from __future__ import annotations
@@ -46,6 +45,16 @@ class Neighbourhood:
         }
 
     @cached_property
+    def tables(self) -> dict[str, frozenset[str]]:
+        """Database -> its tables and views in lower case."""
+        return {name: frozenset(table for table, _ in schema) for name, schema in self.schemas.items()}
+
+    @cached_property
+    def columns(self) -> dict[str, frozenset[str]]:
+        """Database -> its columns as `table.column` in lower case."""
+        return {name: frozenset(map(".".join, schema)) for name, schema in self.schemas.items()}
+
+    @cached_property
     def similarity(self) -> npt.NDArray[np.float64]:
         """Cosine similarity [n, n] of the schema cards in the order of `names`, rounded to DECIMALS.
 
@@ -77,7 +86,10 @@ class Neighbourhood:
         return {name: int(label) for name, label in zip(self.names, labels, strict=True)}
 
     def confusable(self, units: Sequence[Unit]) -> frozenset[str]:
-        """Databases that may not stand beside the targets: same question asked, or a near-identical schema."""
+        """Databases that may not stand beside the targets, since the request could be about them.
+
+        They are asked the same question, have a near-identical schema, or have every table and column that a gold names.
+        """
         targets = {unit.database for unit in units}
         asked = frozenset[str]().union(*(self.pool.asked_by.get(normal(unit.question), ()) for unit in units))
         twins = {
@@ -86,7 +98,13 @@ class Neighbourhood:
             for target in targets
             if overlap(self.schemas[name], self.schemas[target]) >= NEAR_IDENTICAL
         }
-        return (asked | twins) - targets
+        answering = {
+            name
+            for name in self.names
+            for unit in units
+            if unit.tables and self.tables[name].issuperset(unit.tables) and self.columns[name].issuperset(unit.columns)
+        }
+        return (asked | twins | answering) - targets
 
     def allowlist(self, candidate: Candidate, size: int, spread_only: bool = False) -> tuple[str, ...]:
         """Physical names of the candidate databases of a task, in name order; targets included.

@@ -24,11 +24,8 @@ def ownership(bench: Bench, proposal: Proposal) -> str | None:
 def schema_references(bench: Bench, proposal: Proposal) -> str | None:
     """Every table and column the gold names is in its database."""
     for unit in proposal.candidate.units:
-        schema = bench.neighbourhood.schemas[unit.database]
-        tables = {table for table, _ in schema}
-        lost = [t for t in unit.tables if t not in tables]
-        lost += [c for c in unit.columns if tuple(c.rsplit(".", 1)) not in schema]
-        if lost:
+        tables, columns = bench.neighbourhood.tables[unit.database], bench.neighbourhood.columns[unit.database]
+        if lost := [*(t for t in unit.tables if t not in tables), *(c for c in unit.columns if c not in columns)]:
             return f"unit {unit.unit_id} refers to {lost[0]}, which {unit.database} does not have."
     return None
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from tasks_lib.contracts.proposals import Bench, Proposal
-from tasks_lib.contracts.questions import lexicon, locked, stands_in
+from tasks_lib.contracts.contract import freeze
+from tasks_lib.contracts.proposals import WORD, Bench, Proposal
+from tasks_lib.contracts.questions import lexicon, stands_in, stem
+from tasks_lib.models.embeddings import vocabulary
 
-_PUBLIC_ID = re.compile(r"\b(?:db|tb|col|cap|ent|rel|ev|task)_\w+")
+_PUBLIC_ID = re.compile(r"\b(?:db|tb|col|cap|ent|rel|ev|task)_\w+|\b(?:spider|bird|livesqlbench):\w+")
 _SQL = re.compile(
-    r"\bSELECT\b.+\bFROM\b|\b(?:GROUP|ORDER) BY\b|\b(?:COUNT|SUM|AVG|MIN|MAX)\s*\(|\bINNER JOIN\b|:\w*binding|\{\w*\}"
+    r"\bSELECT\b|\b(?:GROUP|ORDER) BY\b|\b(?:COUNT|SUM|AVG|MIN|MAX)\s*\(|\b(?:JOIN|HAVING|UNION)\b|\bLIMIT \d"
+    r"|(?<!\w):(?:up\d+_\w+|\w*binding)\b|\{\w*\}"
 )
 _CODE_WORDS = lexicon("code_words")
+_NUMBERS = dict(
+    enumerate(
+        """two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+        nineteen twenty""".split(),  # noqa: SIM905 - twenty quoted words are harder to read
+        start=2,
+    )
+)
 
 
 def _texts(proposal: Proposal) -> list[str]:
@@ -19,41 +30,88 @@ def _texts(proposal: Proposal) -> list[str]:
     return [proposal.task.request, c.slot_question, *(branch.answer for branch in c.branches)]
 
 
+def forms(literal: str) -> tuple[str, ...]:
+    """The ways to write a constant: as it stands; whole numbers also with separators (1,000) and, up to twenty, as a word."""
+    text = literal.strip()
+    if not (text.isascii() and text.isdigit()) or str(int(text)) != text:
+        return (text,) if text else ()
+    number = int(text)
+    return tuple(dict.fromkeys((text, f"{number:,}", *([_NUMBERS[number]] if number in _NUMBERS else []))))
+
+
+def _shown(text: str, literal: str) -> bool:
+    return any(stands_in(text, form) for form in forms(literal))
+
+
 def literals_survive(bench: Bench, proposal: Proposal) -> str | None:
-    """Every constant that a unit's question shows is in the request, but for the value an upstream unit supplies."""
+    """Every constant that a unit's question shows is in the request, in some form, but for what an upstream unit supplies.
+
+    A branch of an interactive task may have it in its answer.
+    """
     c = proposal.candidate
+    answers = {branch.unit_id: branch.answer for branch in c.branches}
     for unit in c.units:
         supplied = {str(link.value) for link in c.bindings if link.downstream_unit == unit.unit_id}
-        for literal in locked(unit.question, unit.literals):
-            if literal not in supplied and not stands_in(proposal.task.request, literal):
+        wording = f"{proposal.task.request}\n{answers.get(unit.unit_id, '')}"
+        for literal in unit.literals:
+            if literal not in supplied and _shown(unit.question, literal) and not _shown(wording, literal):
                 return f"the request lost {literal!r} of {unit.unit_id}."
     return None
 
 
 def no_identifiers(bench: Bench, proposal: Proposal) -> str | None:
-    """No public id, SQL, database, table or column identifier in what is shown, unless it is an ordinary word.
+    """No public id, SQL, database, table or column identifier in what is shown, unless it is an ordinary word (`ordinary`).
 
-    An ordinary word has letters only, no capital inside and is no column abbreviation. A database's name counts as one
-    only when a unit's own question uses it.
+    Names of tables and columns are those of the whole corpus, names of databases those of the allowlist. A constant that the
+    gold holds is a value and may look like anything.
     """
-    own = {w for unit in proposal.candidate.units for w in re.findall(r"\w+", unit.question.casefold())}
-    names: dict[str, bool] = {}
-    for database in proposal.allowlist:
-        names.setdefault(database.casefold(), True)
-        for table, column in bench.neighbourhood.schemas[database]:
-            names.setdefault(table, False)
-            names.setdefault(column, False)
+    c = proposal.candidate
+    own = {word for unit in c.units for word in WORD.findall(unit.question)}
+    constants = {word for unit in c.units for literal in unit.literals for word in WORD.findall(literal)} & own
+    spoken = {word.casefold() for word in own}
+    databases = {name.casefold() for name in proposal.allowlist}
     for text in _texts(proposal):
         if found := _PUBLIC_ID.search(text) or _SQL.search(text):
             return f"the wording shows {found.group()[:40]!r}."
-        for token in re.findall(r"\w+", text):
-            is_database = names.get(token.casefold())
-            if is_database is None or token.isdigit():
+        for token in WORD.findall(text):
+            name = token.casefold()
+            if token.isdigit() or token in constants:
                 continue
-            plain = token.isalpha() and token[1:] == token[1:].lower() and token.casefold() not in _CODE_WORDS
-            if not plain or (is_database and token.casefold() not in own):
+            if "_" in token or (name in databases and name not in spoken):
                 return f"the wording shows the identifier {token!r}."
+            if (name in bench.spellings or name in databases) and not ordinary(bench, token):
+                return f"the wording shows the identifier {token!r}."
+        for phrase in bench.unspoken:
+            if phrase in text:
+                return f"the wording shows the column or table name {phrase!r}."
     return None
+
+
+def ordinary(bench: Bench, token: str) -> bool:
+    """Whether a word that is also a name in some schema of the corpus is a word of its own.
+
+    It has letters only, no capital inside (but may be all capitals: GDP), is no known column abbreviation, and is common
+    English or used in the questions about two databases. What is left are rare words: they pass when they are spelled as one
+    word, are long enough to be no abbreviation, and do not come apart into two common words (`ratingdate`, `coachid`).
+    """
+    name = token.casefold()
+    if not token.isalpha() or name in _CODE_WORDS or not (token[1:] == token[1:].lower() or token.isupper()):
+        return False
+    if name in vocabulary() or stem(name) in vocabulary():
+        return True
+    if any(re.search(r"[a-z][A-Z]", spelling) for spelling in bench.spellings.get(name, ())):
+        return False
+    if bench.asked_of.get(name, 0) >= 2:
+        return True
+    return len(name) >= 6 and not _joined(name)
+
+
+def _joined(name: str) -> bool:
+    """Whether a word is two common words written together, or one with `id` or `no` behind it."""
+    known = vocabulary()
+    if name.endswith(("id", "no")) and name[:-2] in known:
+        return True
+    return any(name[:at] in known and name[at:] in known for at in range(4, len(name) - 3))
 
 
 def allowlist_contains(bench: Bench, proposal: Proposal) -> str | None:
@@ -67,7 +125,7 @@ def allowlist_contains(bench: Bench, proposal: Proposal) -> str | None:
 
 
 def records_agree(bench: Bench, proposal: Proposal) -> str | None:
-    """Registry, task and contract name the same things: ids, corpus, units and their databases, in one order."""
+    """Registry, task, contract and candidate name the same things: ids, corpus, units and their databases, in one order."""
     c, contract, task = proposal.candidate, proposal.contract, proposal.task
     if task.task_id != contract.task_id or task.corpus is not contract.corpus or contract.corpus is not c.corpus:
         return "task and contract disagree on task id or corpus."
@@ -75,6 +133,9 @@ def records_agree(bench: Bench, proposal: Proposal) -> str | None:
         return "contract and candidate disagree on units or behavior."
     if contract.databases != tuple(proposal.public_ids.get(name, "") for name in c.databases):
         return "the contract's databases are not the registry's ids of its units' databases."
+    frozen = freeze(c, contract.task_id, lambda name: proposal.public_ids.get(name, ""))
+    if replace(frozen, extra=contract.extra) != contract:
+        return "contract and candidate disagree on edges, bindings, branches or difficulty."
     registered = set(proposal.public_ids.values())
     if len(set(task.allowlist)) != len(task.allowlist) or not registered.issuperset(task.allowlist):
         return "the allowlist repeats a database or holds one that the registry does not have."

@@ -90,6 +90,12 @@ def _tokenizer() -> Any:
 
 
 @cache
+def vocabulary() -> frozenset[str]:
+    """The 22,000 whole words, in lower case, that the model's tokenizer knows: common English. Parts of words are left out."""
+    return frozenset(word for word in _tokenizer().get_vocab() if word.isalpha())
+
+
+@cache
 def _model() -> Any:
     """The sentence-transformers model; about 6 s to import and load, so only for texts in no cache."""
     folder = model_folder()
