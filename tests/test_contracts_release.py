@@ -16,8 +16,9 @@ from contracts_support import make_source
 from tasks_lib.contracts import synthesis
 from tasks_lib.contracts.building import build
 from tasks_lib.contracts.contract import difficulty, executable_hash, from_row, to_row
+from tasks_lib.contracts.datasheet import band
 from tasks_lib.contracts.profiles import PROFILES, Allowlist, Profile, ProfileRefused, apportion, load, names
-from tasks_lib.contracts.release import Release, ReleaseDamaged
+from tasks_lib.contracts.release import Release, ReleaseDamaged, counts
 from tasks_lib.corpora.model import CorpusSource
 from tasks_lib.corpora.units import audit
 from tasks_lib.protocol.vocabulary import Behavior, Corpus
@@ -106,8 +107,12 @@ async def test_counts_of_manifest_and_report_agree(shop: Workshop) -> None:
     assert report.candidates == report.tasks + sum(report.rejected.values())
     missing = {b.value: n - report.by_behavior.get(b.value, 0) for b, n in PROFILE.counts[Corpus.SPIDER].items()}
     assert report.shortfall.get("spider", {}) == {b: n for b, n in missing.items() if n}
+    assert report.by_required == counts(band(len(c.databases)) for c in contracts)
+    assert report.manifest_sha256 == release.digest
+    assert report.allowlist["max"] == max(len(t.allowlist) for t in release.tasks)
     assert set(report.as_json()) == {
-        "release", "tasks", "by_corpus", "by_behavior", "by_difficulty", "candidates", "rejected", "shortfall", "seconds"
+        "release", "tasks", "by_corpus", "by_behavior", "by_difficulty", "by_required", "required_mean", "allowlist",
+        "candidates", "rejected", "shortfall", "seconds", "manifest_sha256",
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,7 @@ from tasks_lib.catalog import routedb
 from tasks_lib.catalog.identities import Identities
 from tasks_lib.contracts import gates
 from tasks_lib.contracts.contract import Unit, to_row
+from tasks_lib.contracts.datasheet import band
 from tasks_lib.contracts.distractors import Neighbourhood
 from tasks_lib.contracts.pool import Pool
 from tasks_lib.contracts.profiles import Profile
@@ -31,7 +33,7 @@ from tasks_lib.models.chat import ChatModel
 from tasks_lib.protocol.records import DatabaseHandle, PublicTask
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
-from tasks_lib.store.keys import digest
+from tasks_lib.store.keys import digest, sha256_file
 from tasks_lib.store.schemas import CONTRACTS, DATABASES, GATES, REJECTED, TABLES, TASKS, UNITS, WORDINGS, Table
 
 UnitRows = pl.DataFrame | Sequence[Mapping[str, Any]]
@@ -41,7 +43,9 @@ UnitRows = pl.DataFrame | Sequence[Mapping[str, Any]]
 class BuildReport:
     """What a build gave. `rejected`: gate -> candidates. `shortfall`: corpus -> behavior -> tasks missing from the target.
 
-    by_corpus, by_behavior, by_difficulty: counts of tasks. `release`: the folder. `seconds`: wall time.
+    by_corpus, by_behavior, by_difficulty, by_required (databases in the target list, in the bands of PROTOCOL 2): counts of
+    tasks. allowlist: least, most and mean size in databases. `release`: the folder. `manifest_sha256`: its identity. `seconds`:
+    wall time.
     """
 
     release: str
@@ -49,10 +53,14 @@ class BuildReport:
     by_corpus: dict[str, int]
     by_behavior: dict[str, int]
     by_difficulty: dict[str, int]
+    by_required: dict[str, int]
+    required_mean: float
+    allowlist: dict[str, float]
     candidates: int
     rejected: dict[str, int]
     shortfall: dict[str, dict[str, int]]
     seconds: float
+    manifest_sha256: str
     manifest: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -122,16 +130,21 @@ async def build(
         **figures(contracts),
     }
     publish(out, tables, {}, manifest, _locations(ordered))
+    sizes = [len(task.allowlist) for found in yields.values() for task in found.tasks]
     return BuildReport(
         release=str(out),
         tasks=len(contracts),
         by_corpus=counts(c.corpus.value for c in contracts),
         by_behavior=counts(c.behavior.value for c in contracts),
         by_difficulty=counts(c.difficulty.value for c in contracts),
+        by_required=counts(band(len(c.databases)) for c in contracts),
+        required_mean=round(mean(len(c.databases) for c in contracts), 4) if contracts else 0.0,
+        allowlist={"min": min(sizes), "max": max(sizes), "mean": round(mean(sizes), 4)} if sizes else {},
         candidates=sum(found.candidates for found in yields.values()),
         rejected=counts(row["gate"] for found in yields.values() for row in found.rejected),
         shortfall={c.value: {b.value: n for b, n in y.shortfall.items()} for c, y in yields.items() if y.shortfall},
         seconds=round(time.monotonic() - started, 3),
+        manifest_sha256=sha256_file(out / "manifest.json"),
         manifest=manifest,
     )
 
