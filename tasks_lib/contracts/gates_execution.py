@@ -85,8 +85,8 @@ async def target_uniqueness(bench: Bench, proposal: Proposal) -> str | None:
             if name not in branches and overlap(own, schema) >= NEAR_IDENTICAL:
                 return f"{name} has nearly the schema of {unit.database}."
             # Names are compared in lower case and views count as tables, as engines resolve them: a query can only prepare
-            # where all its tables are. Whether it does is asked of the engine.
-            if bench.neighbourhood.tables[name].issuperset(unit.tables):
+            # where all its tables are. Whether it does is asked of the engine; one that is only described has none to ask.
+            if bench.pool.databases[name].loaded and bench.neighbourhood.tables[name].issuperset(unit.tables):
                 preparing.append(name)
         for name, there in zip(
             preparing, await asyncio.gather(*(bench.run(n, unit.sql) for n in preparing)), strict=True

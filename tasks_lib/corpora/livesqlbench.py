@@ -6,7 +6,7 @@
     units.jsonl                   questions with gold SQL of one's own, used when no task has its solution
 
 Belongs here: that layout. Does not belong here: judging gold SQL (`units`), loading dumps (`tasks_lib.sql.postgres`).
-A database without a dump has no rows to ask: it is left out and told in `notes`.
+A database without a dump has no rows to ask: its description is read, no question of it is, and `notes` tells so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tasks_lib.corpora.files import (
 )
 from tasks_lib.corpora.meanings import flat, nameless, read_column_meanings
 from tasks_lib.corpora.model import CorpusDatabase, CorpusSource, Question
-from tasks_lib.corpora.postgres_schema import read_dump, with_values
+from tasks_lib.corpora.postgres_schema import read_description, read_dump, with_values
 from tasks_lib.protocol.vocabulary import Corpus, Engine, Split
 from tasks_lib.store.keys import sha256_file
 
@@ -61,9 +61,7 @@ def read(root: Path, server: DumpLoader | None = None) -> CorpusSource:
     if not described:
         raise CorpusError(_CORPUS, root, "folders <db> with <db>_schema.txt", "none")
     dumps = match_dumps(described, sorted((root / "dumps").glob("*.sql")))
-    notes = [
-        f"{name} is described but has no dump below dumps/; it is left out." for name in described if name not in dumps
-    ]
+    notes = []
     if server is None:
         notes.append("No server was given: row counts, examples and ranges are empty.")
     titles, origins = titles_of(_CORPUS, root, described), origins_of(_CORPUS, root, described)
@@ -76,26 +74,33 @@ def read(root: Path, server: DumpLoader | None = None) -> CorpusSource:
         read_text(_CORPUS, database_files[0], "the schema text of the database")
         meanings = read_column_meanings(_CORPUS, database_files[1]).get(name.lower(), {})
         knowledge[name] = _knowledge(database_files[2])
-        if name not in dumps:
-            continue
-        digest = sha256_file(dumps[name])
-        tables, ddl, views = read_dump(_CORPUS, dumps[name], nameless(meanings, name))
-        notes += [f"The view {view} of {name} is left out: a dump does not tell its columns." for view in views]
-        if server is not None:
-            tables = with_values(server.ensure_database(dumps[name], digest), tables)
+        path = dumps.get(name, database_files[0])
+        digest = sha256_file(path)
+        if name in dumps:
+            tables, ddl, views = read_dump(_CORPUS, path, nameless(meanings, name))
+            notes += [f"The view {view} of {name} is left out: a dump does not tell its columns." for view in views]
+            if server is not None:
+                tables = with_values(server.ensure_database(path, digest), tables)
+        else:
+            tables, ddl = read_description(_CORPUS, path, nameless(meanings, name))
+            if not tables:
+                notes.append(f"{name} has no dump below dumps/ and no table in its schema text; it is left out.")
+                continue
+            notes.append(f"{name} has no dump below dumps/: it is in the catalog, and no task can require it.")
         databases.append(
             CorpusDatabase(
                 corpus=_CORPUS,
                 name=name,
                 engine=Engine.POSTGRES,
-                path=dumps[name],
-                relative_path=dumps[name].relative_to(root).as_posix(),
+                path=path,
+                relative_path=path.relative_to(root).as_posix(),
                 digest=digest,
                 origin=origins[name],
                 title=titles[name],
                 tables=tables,
                 ddl=ddl,
                 knowledge="\n".join(knowledge[name].values()),
+                loaded=name in dumps,
             )
         )
     questions, left_out = _questions(root, knowledge, dumps)

@@ -28,6 +28,8 @@ _DESCRIBES = re.compile(
 )
 _TABLE = re.compile(r"CREATE\s+(UNLOGGED\s+)?TABLE\b", re.IGNORECASE)
 _KEYS = re.compile(r"\b(PRIMARY|FOREIGN)\s+KEY\b", re.IGNORECASE)
+_BLOCK = re.compile(r'^"?CREATE"? TABLE .*?^\);', re.MULTILINE | re.DOTALL)
+_KEYWORDS = re.compile(r'"(CREATE|PRIMARY|FOREIGN)"(?= (?:TABLE|KEY)\b)')
 _COPY = re.compile(r"\s*COPY\s.*\sFROM\s+stdin;\s*$", re.IGNORECASE)
 
 
@@ -53,6 +55,34 @@ def read_dump(
             statements = list(_statements(lines))
     except (FileNotFoundError, NotADirectoryError):
         raise CorpusError(corpus, path, "a plain PostgreSQL dump", "no such file") from None
+    return _read(corpus, path, statements, meanings)
+
+
+def read_description(
+    corpus: Corpus, path: Path, meanings: Mapping[ColumnKey, str]
+) -> tuple[tuple[TableInfo, ...], str]:
+    """Return the tables (row counts 0) and describing statements of a schema text: CREATE TABLE blocks among sample rows.
+
+    Published schema texts sometimes hold their keywords in double quotes. Of the sample rows nothing is read. A text without
+    any such block gives no table.
+
+    Raises:
+        CorpusError: no such file, or a block that cannot be read.
+    """
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        raise CorpusError(corpus, path, "the schema text of the database", "no such file") from None
+    statements = [_KEYWORDS.sub(r"\1", block) for block in _BLOCK.findall(text)]
+    if not statements:
+        return (), ""
+    tables, ddl, _ = _read(corpus, path, statements, meanings)
+    return tables, ddl
+
+
+def _read(
+    corpus: Corpus, path: Path, statements: list[str], meanings: Mapping[ColumnKey, str]
+) -> tuple[tuple[TableInfo, ...], str, tuple[str, ...]]:
     tables: dict[str, _Table] = {}
     views: list[str] = []
     for text in statements:
