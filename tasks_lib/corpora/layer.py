@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,8 +31,25 @@ def read_source(corpus: Corpus, root: Path) -> CorpusSource:
     return livesqlbench.read(root, shared_server(settings().postgres_url, settings().home / "postgres"))
 
 
+MANY_QUESTIONS = 500
+"""From here on the texts of golds are read in processes of their own; for fewer, starting these takes longer."""
+
+
 async def audit_rows(context: JobContext, corpus: str, root: str) -> list[dict[str, Any]]:
     """Rows of `units` of one corpus; executions of unchanged databases come from the ledger."""
     source = read_source(Corpus(corpus), Path(root))
-    async with SqlRunner(context.ledger) as runner:
-        return await audit(source, runner)
+    with _readers(len(source.questions)) as executor:
+        async with SqlRunner(context.ledger) as runner:
+            return await audit(source, runner, executor=executor)
+
+
+@contextmanager
+def _readers(questions: int) -> Iterator[Executor | None]:
+    if questions < MANY_QUESTIONS:
+        yield None
+        return
+    executor = ProcessPoolExecutor(os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)

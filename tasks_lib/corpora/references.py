@@ -63,13 +63,23 @@ def references(sql: str, database: CorpusDatabase) -> References:
     """
     text = trimmed(database.engine, sql)
     try:
-        parsed = [node for node in sqlglot.parse(text, read=database.engine.value) if node is not None]
-        if len(parsed) != 1 or not isinstance(parsed[0], exp.Query | exp.Values):
-            raise ValueError(f"The SQL {sql[:60]!r} is not one query; its references cannot be told.")
-        resolver = _Resolver(database, text)
-        resolver.resolve(parsed[0])
+        return references_in(parsed_query(database.engine, text), text, database)
     except (SqlglotError, RecursionError) as error:
         raise ValueError(f"The SQL {sql[:60]!r} cannot be read, its references cannot be told: {error}") from error
+
+
+def parsed_query(engine: Engine, text: str) -> exp.Expr:
+    """The tree of a trimmed text. Raises ValueError when it is not one query, SqlglotError when it cannot be read."""
+    parsed = [node for node in sqlglot.parse(text, read=engine.value) if node is not None]
+    if len(parsed) != 1 or not isinstance(parsed[0], exp.Query | exp.Values):
+        raise ValueError(f"The SQL {text[:60]!r} is not one query; its references cannot be told.")
+    return parsed[0]
+
+
+def references_in(tree: exp.Expr, text: str, database: CorpusDatabase) -> References:
+    """The same for a trimmed text whose tree is at hand. Raises SqlglotError or RecursionError."""
+    resolver = _Resolver(database, text)
+    resolver.resolve(tree)
     return References(
         tables=tuple(sorted(resolver.tables)),
         columns=tuple(sorted(resolver.columns)),

@@ -1,53 +1,32 @@
 """PRIVATE. Source units: every question of a corpus with its gold SQL, run read-only and described (PROTOCOL 1, 4).
 
-Belongs here: the audit that makes rows of the table `units`, its closed list of flags, and the typed form of a first
-row. Does not belong here: choosing units for tasks (contracts do). A faulty gold is flagged, never repaired.
+Belongs here: the audit that makes rows of the table `units`, what results show, and the typed form of a first row. Does
+not belong here: the list of flags (`flags`), what a gold text tells (`telling`), the statements that try a gold out
+(`probes`), choosing units for tasks (contracts do). A faulty gold is flagged, never repaired.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import sqlglot
-from sqlglot import exp
-
 from tasks_lib.corpora.cards import handle
+from tasks_lib.corpora.flags import DISQUALIFYING, FLAGS, text_flags
 from tasks_lib.corpora.model import CorpusDatabase, CorpusSource, Question
-from tasks_lib.corpora.references import References, references
+from tasks_lib.corpora.probes import backward_flags, half_cents, tie_flags, tie_probes
+from tasks_lib.corpora.telling import Told, schema_only, tell, tell_all
 from tasks_lib.protocol.records import DatabaseHandle
-from tasks_lib.protocol.vocabulary import Engine, VerdictKind
+from tasks_lib.protocol.vocabulary import Corpus, VerdictKind
 from tasks_lib.sql.canonical import Value, decoded, encoded
 from tasks_lib.sql.execute import Execution
-from tasks_lib.sql.guard import check_sql, is_ordered
-from tasks_lib.sql.lexer import TokenKind, tokens, trimmed
+from tasks_lib.sql.lexer import trimmed
 
-FLAGS: dict[str, str] = {
-    "gold_error": "the engine refuses the gold SQL, or it ended the worker",
-    "gold_timeout": "the gold SQL ran out of time",
-    "result_too_large": "the gold result is larger than a result may be",
-    "refused": "the gold text is not one readable, read-only query",
-    "empty_gold": "the gold result has no row",
-    "all_null": "every value of the gold result is null",
-    "trivial": "the gold reads no table, or its one row holds only zeros, empty texts and nulls",
-    "clock": "the gold result depends on the time of day",
-    "random": "the gold result depends on chance",
-    "duplicate": "an earlier unit asks the same of the same database",
-    "dqs_literal": "a double-quoted name is a string, for want of such a column (SQLite)",
-    "dqs_shadowed": "a double-quoted name that is compared with a column is itself a column (SQLite)",
-    "missing_table": "the gold names a table that the database does not have",
-    "missing_column": "the gold names a column that the database does not have",
-    "limit_without_order": "a LIMIT keeps some rows of a query that promises no order",
-}
-"""Closed list of what may be said about a unit."""
-
-DISQUALIFYING = frozenset(FLAGS) - {"dqs_literal", "dqs_shadowed"}
-"""Flags that keep a unit out of every task; the other two are warnings about how the gold is written."""
+__all__ = ["DISQUALIFYING", "FLAGS", "Runner", "audit", "decode_row", "encode_row", "text_flags"]
 
 _KINDS = {
     VerdictKind.TIMEOUT: "gold_timeout",
@@ -73,8 +52,7 @@ class Runner(Protocol):
 class _Gold:
     """What is told of one gold text on one database: of its words, and of its result, which stays in the ledger."""
 
-    refers: References
-    ordered: bool
+    told: Told
     flags: frozenset[str]
     digest: str = ""
     rows: int = 0
@@ -83,29 +61,33 @@ class _Gold:
 
 
 async def audit(
-    source: CorpusSource, runner: Runner, progress: Callable[[int, int], None] | None = None
+    source: CorpusSource,
+    runner: Runner,
+    progress: Callable[[int, int], None] | None = None,
+    executor: Executor | None = None,
 ) -> list[dict[str, Any]]:
     """Run the gold SQL of every question and return the rows of `store.schemas.UNITS`, in the order of the source.
 
-    Questions with the same SQL share one execution; what the runner's ledger holds is not run again, so that an audit of
-    unchanged databases runs nothing.
+    Questions with the same SQL share one execution. Executions, those of probes too, are kept by the digest of their
+    database: an audit runs nothing on unchanged databases, also when others of the corpus changed.
 
     Args:
-        progress: called with (executions done, executions wanted).
+        progress: called with (golds done, golds wanted).
+        executor: where gold texts are read, one call a database; without one they are read here.
 
     Raises:
         tasks_lib.sql.faults.DatabaseFault: a database or server cannot be used; what ran so far stays in the ledger.
     """
     databases = {database.name: database for database in source.databases}
-    handles = {name: handle(database, name) for name, database in databases.items()}
     keys = [(asked.database, trimmed(databases[asked.database].engine, asked.sql)) for asked in source.questions]
     wanted = dict.fromkeys(keys)
+    telling = _Telling(databases, wanted, executor)
     golds: dict[tuple[str, str], _Gold] = {}
     queue = iter(wanted)
 
     async def work() -> None:
         for name, sql in queue:
-            golds[name, sql] = _gold(databases[name], sql, await runner.run(handles[name], sql))
+            golds[name, sql] = await _gold(databases[name], sql, runner, telling)
             if progress is not None:
                 progress(len(golds), len(wanted))
 
@@ -123,41 +105,80 @@ async def audit(
     ]
 
 
-def _gold(database: CorpusDatabase, sql: str, execution: Execution) -> _Gold:
-    refers, ordered, flags = _text(database, sql)
-    result = execution.result
-    if result is None:
-        assert execution.kind is not None
-        return _Gold(refers, ordered, frozenset(flags | {_KINDS[execution.kind]}))
-    if not result.rows:
+class _Telling:
+    """Reads the texts of golds, here or in an executor, each once."""
+
+    def __init__(
+        self,
+        databases: dict[str, CorpusDatabase],
+        wanted: Iterable[tuple[str, str]],
+        executor: Executor | None,
+    ) -> None:
+        self._databases = databases
+        self._calls: dict[str, tuple[dict[str, int], asyncio.Future[list[Told]]]] = {}
+        if executor is not None:
+            texts: dict[str, list[str]] = {}
+            for name, sql in wanted:
+                texts.setdefault(name, []).append(sql)
+            loop = asyncio.get_running_loop()
+            for name, golds in texts.items():
+                call = loop.run_in_executor(executor, tell_all, schema_only(databases[name]), golds)
+                self._calls[name] = ({sql: at for at, sql in enumerate(golds)}, call)
+
+    async def of(self, name: str, sql: str) -> Told:
+        if name not in self._calls:
+            return tell(self._databases[name], sql)
+        places, call = self._calls[name]
+        return (await asyncio.shield(call))[places[sql]]
+
+
+async def _gold(database: CorpusDatabase, sql: str, runner: Runner, telling: _Telling) -> _Gold:
+    at = handle(database, database.name)
+    execution = await runner.run(at, sql)
+    told = await telling.of(database.name, sql)
+    if execution.kind is not None:
+        return _Gold(told, told.flags | {_KINDS[execution.kind]})
+    lines = execution.data.split(b"\n")
+    columns = len(json.loads(lines[0])["columns"])
+    flags, first = set(told.flags), ""
+    if not execution.rows:
         flags.add("empty_gold")
-    elif all(value is None for row in result.rows for value in row):
+    elif not any(line.translate(None, b"[]nul,") for line in lines[1:]):
         flags.add("all_null")
-    elif len(result.rows) == 1 and all(_nothing(value) for value in result.rows[0]):
-        flags.add("trivial")
-    first = encode_row(result.rows[0]) if len(result.rows) == 1 else ""
-    return _Gold(refers, ordered, frozenset(flags), execution.digest, len(result.rows), len(result.columns), first)
+    elif execution.rows == 1:
+        row = _table(execution)[0]
+        first = encode_row(row)
+        if all(_nothing(value) for value in row):
+            flags.add("trivial")
+    if not flags & DISQUALIFYING:
+        flags |= await _undecided(database, at, sql, runner, told, execution, columns)
+    return _Gold(told, frozenset(flags), execution.digest, execution.rows, columns, first)
 
 
-def _text(database: CorpusDatabase, sql: str) -> tuple[References, bool, set[str]]:
-    """References, whether the gold is ordered, and the flags that its text alone earns it."""
-    if not check_sql(database.engine, sql).allowed:
-        return References(), False, set()  # the runner refuses it as well and says why
-    flags = text_flags(database.engine, sql)
-    ordered = is_ordered(database.engine, sql)
-    try:
-        refers = references(sql, database)
-    except ValueError:
-        return References(), ordered, flags | {"refused"}
-    if not refers.tables and not refers.missing_tables:
-        flags.add("trivial")
-    named = {
-        "dqs_literal": refers.dqs_literals,
-        "dqs_shadowed": refers.dqs_shadowed,
-        "missing_table": refers.missing_tables,
-        "missing_column": refers.missing_columns,
-    }
-    return refers, ordered, flags | {flag for flag, names in named.items() if names}
+async def _undecided(
+    database: CorpusDatabase,
+    at: DatabaseHandle,
+    sql: str,
+    runner: Runner,
+    told: Told,
+    gold: Execution,
+    columns: int,
+) -> set[str]:
+    """Flags of a gold whose answer is not decided, as its probes show (see `probes`)."""
+    ties = [await runner.run(at, text) for text in tie_probes(database.corpus, sql, told.sites, gold.rows, columns)]
+    found = tie_flags(database.corpus, told.sites, gold.data, [probe.data for probe in ties if probe.kind is None])
+    if not found and told.backward:
+        probe = await runner.run(at, told.backward)
+        if probe.kind is None:
+            found |= backward_flags(gold.data, probe.data)
+    if database.corpus is Corpus.LIVESQLBENCH and half_cents(_table(gold)):
+        found.add("rounding_unstable")
+    return found
+
+
+def _table(execution: Execution) -> tuple[tuple[Value, ...], ...]:
+    assert execution.result is not None
+    return execution.result.rows
 
 
 def _nothing(value: Value) -> bool:
@@ -175,10 +196,10 @@ def _row(question: Question, database_digest: str, gold: _Gold, repeated: bool) 
         "sql": question.sql,
         "evidence": question.evidence,
         "split": question.split,
-        "tables": list(gold.refers.tables),
-        "columns": list(gold.refers.columns),
-        "literals": list(gold.refers.literals),
-        "ordered": gold.ordered,
+        "tables": list(gold.told.refers.tables),
+        "columns": list(gold.told.refers.columns),
+        "literals": list(gold.told.refers.literals),
+        "ordered": gold.told.ordered,
         "result_digest": gold.digest,
         "row_count": gold.rows,
         "column_count": gold.columns,
@@ -198,52 +219,6 @@ def _repeated(questions: Iterable[Question]) -> set[str]:
             found.add(question.unit_id)
         seen[key] += 1
     return found
-
-
-_CLOCK_WORDS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
-_CLOCK_CALLS = frozenset(
-    {"now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday", "getdate", "sysdate"}
-)
-_SQLITE_DATE_CALLS = frozenset({"date", "time", "datetime", "julianday", "strftime", "unixepoch"})
-_RANDOM_CALLS = frozenset({"random", "randomblob", "gen_random_uuid", "uuid_generate_v4", "random_normal"})
-
-
-def text_flags(engine: Engine, sql: str) -> set[str]:
-    """Return which of `clock`, `random` and `limit_without_order` hold for a readable query."""
-    spans = [t for t in tokens(engine, sql) if t.kind not in (TokenKind.SPACE, TokenKind.COMMENT)]
-    parts = [(token.kind, sql[token.start : token.end].lower()) for token in spans]
-    called = {
-        text
-        for (kind, text), (_, following) in itertools.pairwise(parts)
-        if kind is TokenKind.WORD and following == "("
-    }
-    said = {text for kind, text in parts if kind is TokenKind.WORD}
-    # SQLite's date functions and PostgreSQL's date casts take the text 'now'; SQLite's also take no argument at all.
-    now = any(kind in (TokenKind.STRING, TokenKind.NAME) and text[1:-1].strip() == "now" for kind, text in parts)
-    bare = engine is Engine.SQLITE and any(
-        text in _SQLITE_DATE_CALLS and parts[at + 1 : at + 3] == [(TokenKind.OTHER, "("), (TokenKind.OTHER, ")")]
-        for at, (_, text) in enumerate(parts)
-    )
-    flags = set()
-    if said & _CLOCK_WORDS or called & _CLOCK_CALLS or now or bare:
-        flags.add("clock")
-    if called & _RANDOM_CALLS:
-        flags.add("random")
-    if any(
-        _keeps_some(node) for node in sqlglot.parse_one(trimmed(engine, sql), read=engine.value).find_all(exp.Query)
-    ):
-        flags.add("limit_without_order")
-    return flags
-
-
-def _keeps_some(query: exp.Expr) -> bool:
-    """Whether a LIMIT or OFFSET picks among rows in no promised order. One aggregate row, or EXISTS, loses nothing."""
-    limited = query.args.get("limit") or query.args.get("offset")
-    if not limited or query.args.get("order") or isinstance(query.parent, exp.Exists):
-        return False
-    if isinstance(query, exp.Select) and not query.args.get("group"):
-        return not all(projection.find(exp.AggFunc) for projection in query.selects)
-    return True
 
 
 _PLAIN_TYPES = {type(None): "null", bool: "bool", int: "int", float: "float", str: "text"}
