@@ -7,6 +7,7 @@ of the catalog, folders and hashes (`release`).
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,13 +20,16 @@ from tasks_lib.catalog import routedb
 from tasks_lib.catalog.identities import Identities
 from tasks_lib.contracts import gates
 from tasks_lib.contracts.contract import Unit, to_row
-from tasks_lib.contracts.datasheet import band
+from tasks_lib.contracts.datasheet import band, cues_of, documents
 from tasks_lib.contracts.distractors import Neighbourhood
 from tasks_lib.contracts.pool import Pool
 from tasks_lib.contracts.profiles import Profile
 from tasks_lib.contracts.proposals import Bench
 from tasks_lib.contracts.release import VERSION, counts, figures, publish
+from tasks_lib.contracts.release_facts import Facts
+from tasks_lib.contracts.review.summary import NOBODY
 from tasks_lib.contracts.synthesis import Yield, synthesize
+from tasks_lib.contracts.unstated import task_rows
 from tasks_lib.contracts.wording import Wording
 from tasks_lib.corpora.cards import schema_text
 from tasks_lib.corpora.model import CorpusDatabase, CorpusSource
@@ -34,7 +38,18 @@ from tasks_lib.protocol.records import DatabaseHandle, PublicTask
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.keys import digest, sha256_file
-from tasks_lib.store.schemas import CONTRACTS, DATABASES, GATES, REJECTED, TABLES, TASKS, UNITS, WORDINGS, Table
+from tasks_lib.store.schemas import (
+    CONTRACTS,
+    DATABASES,
+    GATES,
+    REJECTED,
+    TABLES,
+    TASKS,
+    UNITS,
+    UNSTATED,
+    WORDINGS,
+    Table,
+)
 
 UnitRows = pl.DataFrame | Sequence[Mapping[str, Any]]
 
@@ -97,9 +112,10 @@ async def build(
     unit_rows = {corpus: _rows(units_by_corpus[corpus]) for corpus in (source.corpus for source in ordered)}
     wanted = profile.wanted([source.corpus for source in ordered])
     yields: dict[Corpus, Yield] = {}
+    pools: dict[Corpus, Pool] = {}
     for source in ordered:
         corpus = source.corpus
-        pool = Pool(source.databases, map(Unit.from_row, unit_rows[corpus]), order_key)
+        pool = pools[corpus] = Pool(source.databases, map(Unit.from_row, unit_rows[corpus]), order_key)
         public_ids = {database.name: identities.database(corpus, database.name) for database in source.databases}
         handles = {d.name: _gate_handle(d, public_ids[d.name]) for d in source.databases}
         bench = Bench(pool, Neighbourhood(pool), runner, handles)
@@ -120,6 +136,26 @@ async def build(
     for name, rows in routedb.build(databases, identities).items():
         tables[f"public/catalog/{name}.parquet"] = (TABLES[name], rows)
     contracts = [contract for found in yields.values() for contract in found.contracts]
+    tasks = {task.task_id: task for found in yields.values() for task in found.tasks}
+    shortfall = {c.value: {b.value: n for b, n in y.shortfall.items()} for c, y in yields.items() if y.shortfall}
+    unstated = [row for corpus, pool in pools.items() for row in _unstated_rows(yields[corpus], pool)]
+    tables["private/unstated.parquet"] = (UNSTATED, unstated)
+    facts = Facts(
+        profile=profile.name,
+        seed=seed,
+        version=VERSION,
+        contracts=contracts,
+        tasks=tasks,
+        units=tables["private/units.parquet"][1],
+        databases=tables["private/databases.parquet"][1],
+        gates=tables["private/gates.parquet"][1],
+        unstated=unstated,
+        wordings=tables["private/wordings.parquet"][1],
+        cues=cues_of(contracts, tasks),
+        statement=NOBODY,
+        parents=parents,
+        shortfall=shortfall,
+    )
     manifest: dict[str, Any] = {
         "version": VERSION,
         "profile": profile.name,
@@ -127,10 +163,12 @@ async def build(
         "salted": salt is not None,
         "parents": parents,
         "origins": {s.corpus.value: counts(d.origin for d in s.databases) for s in ordered},
+        "shortfall": shortfall,
+        "cues": {name: facts.cues[name] for name in ("balanced_accuracy", "chance", "cue_share")},
         **figures(contracts),
     }
-    publish(out, tables, {}, manifest, _locations(ordered))
-    sizes = [len(task.allowlist) for found in yields.values() for task in found.tasks]
+    publish(out, tables, documents(facts), manifest, _locations(ordered))
+    sizes = [len(task.allowlist) for task in tasks.values()]
     return BuildReport(
         release=str(out),
         tasks=len(contracts),
@@ -142,7 +180,7 @@ async def build(
         allowlist={"min": min(sizes), "max": max(sizes), "mean": round(mean(sizes), 4)} if sizes else {},
         candidates=sum(found.candidates for found in yields.values()),
         rejected=counts(row["gate"] for found in yields.values() for row in found.rejected),
-        shortfall={c.value: {b.value: n for b, n in y.shortfall.items()} for c, y in yields.items() if y.shortfall},
+        shortfall=shortfall,
         seconds=round(time.monotonic() - started, 3),
         manifest_sha256=sha256_file(out / "manifest.json"),
         manifest=manifest,
@@ -195,6 +233,17 @@ def _gate_rows(corpus: Corpus, found: Yield) -> list[dict[str, Any]]:
         }
         for (behavior, gate), (passed, refused) in found.gates.items()
     ]
+
+
+def _unstated_rows(found: Yield, pool: Pool) -> list[dict[str, Any]]:
+    units = {unit.unit_id: unit for unit in pool.all_units}
+    rows = []
+    for contract, task in zip(found.contracts, found.tasks, strict=True):
+        position: Counter[str] = Counter()
+        for row in task_rows(contract, task.request, units, pool.databases):
+            rows.append({**row, "position": position[row["unit_id"]]})
+            position[row["unit_id"]] += 1
+    return rows
 
 
 def _task_row(task: PublicTask) -> dict[str, Any]:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
+from tasks_lib.contracts.cues import cue_audit
+from tasks_lib.contracts.release_facts import DOCUMENTS, Facts
+from tasks_lib.contracts.task_cards import task_cards
 from tasks_lib.models.templates import render
 from tasks_lib.protocol.records import Contract, PublicTask
 from tasks_lib.protocol.vocabulary import Behavior, Corpus, Difficulty
 
-DOCUMENTS = "tasks_lib/contracts/documents"
+CUE_SEED = 1
+"""Of the audit's folds: fixed, so that releases can be compared."""
 PAPER = {
     "tasks": 815,
     "corpus": {"spider": 537, "bird": 254, "livesqlbench": 24},
@@ -50,27 +53,25 @@ NOT_ORIGINAL = frozenset({"surrogate", "replica"})
 """Origins whose results may not be called results of the corpus."""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What the documents read, all of it in the release's tables.
+def cues_of(contracts: Sequence[Contract], tasks: Mapping[str, PublicTask]) -> dict[str, Any]:
+    """The cue audit of a release's requests, as plain values."""
+    found = cue_audit(
+        [tasks[c.task_id].request for c in contracts],
+        [c.behavior.value for c in contracts],
+        [str(c.extra.get("template", "")) for c in contracts],
+        [c.unit_ids for c in contracts],
+        CUE_SEED,
+    )
+    return found.as_json()
 
-    units, databases, gates, unstated, wordings: rows of the tables of these names. cues: `CueAudit.as_json()`. review: coverage and agreement. shortfall: corpus -> behavior -> tasks missing.
-    """
 
-    profile: str
-    seed: int
-    version: str
-    contracts: Sequence[Contract]
-    tasks: Mapping[str, PublicTask]
-    units: Sequence[Mapping[str, Any]]
-    databases: Sequence[Mapping[str, Any]]
-    gates: Sequence[Mapping[str, Any]]
-    unstated: Sequence[Mapping[str, Any]]
-    wordings: Sequence[Mapping[str, Any]]
-    cues: Mapping[str, Any]
-    review: Mapping[str, Any]
-    parents: Mapping[str, str]
-    shortfall: Mapping[str, Mapping[str, int]]
+def documents(facts: Facts) -> dict[str, str]:
+    """Path in the release -> text of every document."""
+    return {
+        "public/datasheet.md": datasheet(facts),
+        "private/datasheet_tasks.md": annex(facts),
+        "private/task_cards.md": task_cards(facts),
+    }
 
 
 def datasheet(facts: Facts) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tasks_lib.contracts.datasheet import DOCUMENTS, Facts
+from tasks_lib.contracts.release_facts import DOCUMENTS, Facts
 from tasks_lib.models.templates import render
 from tasks_lib.protocol.records import Contract
 from tasks_lib.protocol.vocabulary import Behavior, Corpus
@@ -41,7 +41,9 @@ def task_cards(facts: Facts) -> str:
 def _card(contract: Contract, facts: Facts, units: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     names = dict(zip(contract.unit_ids, contract.databases, strict=True))
     physical = {row["database_id"]: row["database"] for row in facts.databases}
-    said: list[dict[str, Any]] = next((row["contributions"] for row in facts.wordings if row["task_id"] == contract.task_id), [])
+    said: list[dict[str, Any]] = next(
+        (row["contributions"] for row in facts.wordings if row["task_id"] == contract.task_id), []
+    )
     return {
         "contract": contract,
         "request": facts.tasks[contract.task_id].request,
