@@ -7,7 +7,6 @@ stands in are copied byte for byte unless a task leaves them.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import uuid
@@ -20,12 +19,12 @@ from typing import Any
 import polars as pl
 
 from tasks_lib.contracts.contract import executable_hash, to_row
-from tasks_lib.contracts.release import Release, figures
+from tasks_lib.contracts.release import Release, as_text, figures
 from tasks_lib.contracts.review.questions import ReviewRefused
 from tasks_lib.contracts.review.wordable import Wordable
 from tasks_lib.protocol.records import Contract
 from tasks_lib.store.artifacts import read_file, write_file
-from tasks_lib.store.schemas import CONTRACTS, DECISIONS, REVIEWS, TASKS, Table
+from tasks_lib.store.schemas import CONTRACTS, DECISIONS, REVIEWS, TABLES, TASKS, WORDINGS, Table
 
 TRAIL = "private/decisions.parquet"
 REVIEWED = "private/reviews.parquet"
@@ -113,6 +112,7 @@ def revise(
     ]
     trail = pl.concat([decisions(release), _trail(release, rulings, number, kind)])
     tables: dict[str, tuple[Table, Any]] = {
+        **_derived(release, deleted, set(requests), number),
         "public/tasks.parquet": (TASKS, rows),
         "private/contracts.parquet": (CONTRACTS, [to_row(contract) for contract in contracts]),
         TRAIL: (DECISIONS, trail),
@@ -140,6 +140,24 @@ def revise(
     }
     _write(release, out, tables, manifest, contracts)
     return report
+
+
+def _derived(release: Release, deleted: set[str], repaired: set[str], number: int) -> dict[str, tuple[Table, Any]]:
+    """The other tables of a release that speak of tasks, as far as they change: rows of deleted tasks go, and who worded a
+    repaired request is said anew."""
+    found: dict[str, tuple[Table, Any]] = {}
+    for name in release.manifest["files"]:
+        table = TABLES.get(Path(name).stem) if name.endswith(".parquet") else None
+        if table is None or "task_id" not in table.schema.names or table in (TASKS, CONTRACTS, DECISIONS, REVIEWS):
+            continue
+        rows = read_file(table, release.folder / name).to_dicts()
+        changed = [row for row in rows if row["task_id"] not in deleted]
+        if table is WORDINGS:
+            said = {"renderer": "revision", "template": f"revised/{number}", "contributions": []}
+            changed = [{**row, **said} if row["task_id"] in repaired else row for row in changed]
+        if changed != rows:
+            found[name] = (table, changed)
+    return found
 
 
 def decisions(release: Release) -> pl.DataFrame:
@@ -234,8 +252,7 @@ def _write(
                 files[name] = sha
         files |= {name: write_file(table, work / name, rows) for name, (table, rows) in tables.items()}
         shutil.copyfile(release.folder / "private/locations.json", work / "private/locations.json")
-        text = json.dumps({**manifest, "files": files}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-        (work / "manifest.json").write_text(text, "utf-8")
+        (work / "manifest.json").write_text(as_text({**manifest, "files": files}), "utf-8")
         written = Release.load(work)
         for contract in contracts:
             before, after = release.contracts[contract.task_id], written.contracts[contract.task_id]
