@@ -1,19 +1,16 @@
 """The public actions as tool schemas (paper Table 20, Hermes' tools of F.3), and the strict reading of their arguments.
 
-Names, arguments and limits only; what an action answers is in `environment`.
+Names, arguments and limits only; what an action answers is in `environment`. No message here repeats a word of the caller.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks_lib.protocol.vocabulary import Corpus
 
 Schema = Mapping[str, Any]
-
-_PUBLIC_ID = re.compile(r"(?:db|tb|col|cap|ent|rel|ev)_[0-9a-f]{12}")
 
 RELATION_TYPES = ("foreign_key", "compatible")
 OBJECT_TYPES = ("database", "table", "column")
@@ -155,17 +152,12 @@ _TYPES: Mapping[str, tuple[type, str]] = {
 
 
 class ArgumentError(ValueError):
-    """A call that cannot be answered; the message holds no text of the caller but public ids."""
+    """A call that cannot be answered; the message holds no text of the caller, and only ids the caller may know."""
 
 
-def shown_id(value: str) -> str:
-    """`value` if it looks like a public id, else a neutral word: nothing the caller invented is echoed."""
-    return value if _PUBLIC_ID.fullmatch(value) else "that id"
-
-
-def read_arguments(action: str, arguments: object) -> dict[str, Any]:
+def read_arguments(action: object, arguments: object) -> dict[str, Any]:
     """The arguments of `action` with defaults filled in. Raises ArgumentError naming the first fault."""
-    if action not in _PARAMETERS:
+    if not isinstance(action, str) or action not in _PARAMETERS:
         raise ArgumentError(f"there is no such action; expected one of {', '.join(_PARAMETERS)}.")
     schema = _PARAMETERS[action]
     if not isinstance(arguments, Mapping):
@@ -188,6 +180,8 @@ def _checked(action: str, name: str, rule: Schema, value: object) -> object:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ArgumentError(f"{name} of {action} is of another type, expected {words}.")
     if isinstance(value, str):
+        if not _is_text(value):
+            raise ArgumentError(f"{name} of {action} holds half a character (a lone surrogate), expected text.")
         if "enum" in rule and value not in rule["enum"]:
             raise ArgumentError(f"{name} of {action} is none of {', '.join(rule['enum'])}.")
         if "minLength" in rule and not rule["minLength"] <= len(value.strip()) <= rule["maxLength"]:
@@ -201,3 +195,12 @@ def _checked(action: str, name: str, rule: Schema, value: object) -> object:
         if not value or not all(isinstance(item, str) and item in allowed for item in value):
             raise ArgumentError(f"{name} of {action} is no list of {', '.join(allowed)}.")
     return value
+
+
+def _is_text(value: str) -> bool:
+    """Whether the characters can be written down: JSON may hold half a surrogate pair, which no index or file takes."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -6,12 +6,13 @@ a call that cannot be answered is an observation with an error. Search itself is
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tasks_lib.protocol.records import PublicTask
-from tasks_lib.routeenv.actions import ACTIONS, HERMES_TOOLS, ArgumentError, read_arguments, shown_id
+from tasks_lib.routeenv.actions import ACTIONS, HERMES_TOOLS, ArgumentError, read_arguments
 from tasks_lib.routeenv.observations import Answer, Item, Observation
 from tasks_lib.routeenv.rows import Row
 from tasks_lib.routeenv.search import Catalog
@@ -22,6 +23,7 @@ CAPABILITIES = 12
 """Capabilities shown with a database, taking turns among its tables."""
 SKILL_COLUMNS = 40
 
+_PREFIXES = {"database": "db_", "table": "tb_", "column": "col_"}
 _TABLE = ("table_id", "name", "summary", "row_count", "column_count", "evidence_id")
 _COLUMN = ("column_id", "name", "type", "key", "meaning", "examples", "value_range", "evidence_id")
 _CAPABILITY = ("capability_id", "table_id", "kind", "text", "evidence_id")
@@ -39,7 +41,7 @@ _RELATION = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of an episode with its answer."""
+    """One call of an episode with its answer; `arguments` as the caller gave them, {} where they were no object."""
 
     action: str
     arguments: Mapping[str, Any]
@@ -66,20 +68,7 @@ class RouteEnv:
         self.transcript: list[Step] = []
         self._allowed = frozenset(task.allowlist)
         self._observed: dict[str, None] = {}
-        self._answers: Mapping[str, Callable[..., Answer]] = {
-            "search_catalog": self._search_catalog,
-            "inspect_database": self._inspect_database,
-            "inspect_table": self._inspect_table,
-            "inspect_column": self._inspect_column,
-            "search_capability": self._search_capability,
-            "search_entity": self._search_entity,
-            "check_coverage": self._check_coverage,
-            "expand_relations": self._expand_relations,
-            "check_compatibility": self._check_compatibility,
-            "route_search": self._route_search,
-            "load_database_skill": self._load_database_skill,
-            "inspect_relationships": self._inspect_relationships,
-        }
+        self._lock = threading.Lock()
 
     @property
     def observed(self) -> tuple[str, ...]:
@@ -92,30 +81,35 @@ class RouteEnv:
         return self.step_budget - len(self.transcript)
 
     def call(self, action: str, arguments: Mapping[str, Any]) -> Observation:
-        """Answer one of ACTIONS or HERMES_TOOLS. Faulty calls and a spent budget give an observation with an error."""
-        if self.steps_left <= 0:
-            return Observation("", {}, (), (), f"no steps are left: the budget of {self.step_budget} is spent.")
-        try:
-            answer = self._answers[action](**read_arguments(action, arguments)) if action in self._answers else None
-            if answer is None:
-                read_arguments(action, arguments)
-                raise AssertionError(f"RouteEnv: action {action} has a schema and no answer.")
-            observation, evidence = answer.finish()
-        except ArgumentError as error:
-            observation, evidence = Observation("", {}, (), (), str(error)), {}
-        for name, database in evidence.items():
-            self.evidence.setdefault(name, database)
-        self._observed.update(dict.fromkeys(observation.database_ids))
-        self.transcript.append(Step(action, arguments, observation))
-        return observation
+        """Answer one of ACTIONS or HERMES_TOOLS. Faulty calls and a spent budget give an observation with an error.
+
+        Calls from several threads are answered one after the other, each counted once.
+        """
+        with self._lock:
+            if self.steps_left <= 0:
+                return Observation("", {}, (), (), f"no steps are left: the budget of {self.step_budget} is spent.")
+            try:
+                found = read_arguments(action, arguments)
+                # Every action is the method of its name; the names are a closed list that `read_arguments` has checked.
+                answer: Callable[..., Answer] = getattr(self, f"_{action}")
+                observation, evidence = answer(**found).finish()
+            except ArgumentError as error:
+                observation, evidence = Observation("", {}, (), (), str(error)), {}
+            for name, database in evidence.items():
+                self.evidence.setdefault(name, database)
+            self._observed.update(dict.fromkeys(observation.database_ids))
+            given = dict(arguments) if isinstance(arguments, Mapping) else {}
+            self.transcript.append(Step(str(action), given, observation))
+            return observation
 
     # ---- resolving ids ----
 
     def _owned(self, rows: Mapping[str, Row], name: str, what: str) -> Row:
         row = rows.get(name)
         if row is None or row["database_id"] not in self._allowed:
+            # An id of another database is refused in the same words as one that does not exist, and not repeated.
             raise ArgumentError(
-                f"{shown_id(name)} is no {what} of the candidate databases; use an id from an observation."
+                f"that id is no {what} of the candidate databases; use an id {_PREFIXES[what]}… from an observation."
             )
         return row
 
@@ -234,6 +228,7 @@ class RouteEnv:
             for kind, rows in kinds.items()
         }
         answer.head["observed_evidence"] = seen[:60]
+        answer.omitted = {"observed_evidence": max(0, len(seen) - 60)}
         return answer
 
     def _expand_relations(
@@ -244,7 +239,9 @@ class RouteEnv:
         row = self._owned(rows, object_id, object_type)
         if object_type == "database":
             frontier = {
-                c["column_id"] for t in catalog.tables_of.get(object_id, ()) for c in catalog.columns_of[t["table_id"]]
+                c["column_id"]
+                for t in catalog.tables_of.get(object_id, ())
+                for c in catalog.columns_of.get(t["table_id"], ())
             }
         elif object_type == "table":
             frontier = {c["column_id"] for c in catalog.columns_of.get(object_id, ())}

@@ -13,6 +13,11 @@ from typing import Any
 MAX_CHARACTERS = 8_000
 """Size cap of an observation's text (about 2,500 tokens); what is cut is counted in `omitted`."""
 
+MAX_VALUE = 600
+"""Size cap of one text inside it; a longer one ends in an ellipsis."""
+RESERVED = 1_000
+"""What each list may count on, however long those before it are."""
+
 Row = Mapping[str, Any]
 
 
@@ -49,25 +54,27 @@ class Answer:
 
     def finish(self) -> tuple[Observation, dict[str, str]]:
         """The observation, and the database each of its evidence ids counts for."""
-        room = MAX_CHARACTERS - len(_line(self.head)) - 200
-        data: dict[str, Any] = dict(self.head)
+        data: dict[str, Any] = {name: _clipped(value) for name, value in self.head.items()}
+        lists = {name: [_clipped(dict(item.shown)) for item in items] for name, items in self.lists.items()}
+        sizes = {name: [len(_line(row)) + 2 for row in rows] for name, rows in lists.items()}
+        room = MAX_CHARACTERS - len(_line(data)) - 200
         used = list(self.head_items)
-        lines = [f"{_line(name)}: {_line(value)}" for name, value in self.head.items()]
+        lines = [f"{_line(name)}: {_line(value)}" for name, value in data.items()]
         omitted = dict(self.omitted)
-        for name, items in self.lists.items():
-            shown: list[str] = []
-            for item in items:
-                line = _line(item.shown)
-                if len(line) + 2 > room:
-                    break
-                room -= len(line) + 2
-                shown.append(line)
-                used.append(item)
-            data[name] = [dict(item.shown) for item in items[: len(shown)]]
-            body = "\n" + ",\n".join(shown) + "\n" if shown else ""
+        later = {name: min(sum(mine), RESERVED) for name, mine in sizes.items()}
+        for name, rows in lists.items():
+            del later[name]
+            left, count = room - sum(later.values()), 0
+            while count < len(rows) and sizes[name][count] <= left:
+                left -= sizes[name][count]
+                room -= sizes[name][count]
+                count += 1
+            used += self.lists[name][:count]
+            data[name] = rows[:count]
+            body = "\n" + ",\n".join(map(_line, rows[:count])) + "\n" if count else ""
             lines.append(f"{_line(name)}: [{body}]")
-            if len(shown) < len(items):
-                omitted[name] = omitted.get(name, 0) + len(items) - len(shown)
+            if count < len(rows):
+                omitted[name] = omitted.get(name, 0) + len(rows) - count
         omitted = {name: n for name, n in omitted.items() if n}
         if omitted:
             data["omitted"] = omitted
@@ -77,6 +84,15 @@ class Answer:
         }
         databases = tuple(dict.fromkeys(owner for item in used for owner in item.owners))
         return Observation("{" + ",\n".join(lines) + "}", data, tuple(evidence), databases), evidence
+
+
+def _clipped(value: Any) -> Any:
+    """`value` with every text in it cut to MAX_VALUE characters."""
+    if isinstance(value, str):
+        return value if len(value) <= MAX_VALUE else value[: MAX_VALUE - 1] + "…"
+    if isinstance(value, Mapping):
+        return {name: _clipped(part) for name, part in value.items()}
+    return [_clipped(part) for part in value] if isinstance(value, list) else value
 
 
 def _line(value: object) -> str:
