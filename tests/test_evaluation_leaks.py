@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tasks_lib.evaluation.leaks import Scanner
+from tasks_lib.evaluation.inputs import load
+from tasks_lib.evaluation.leaks import Scanner, Withheld
 from tasks_lib.models.chat import Message
 from tasks_lib.models.transcripts import KIND, message_blob
 from tasks_lib.protocol.vocabulary import Audience
@@ -50,6 +52,20 @@ SCANNER = Scanner(
         (GOLD.replace("'", "&#39;"), True),
         ("see SPIDER:TRAIN_SPIDER:7.", True),
         ("C:\\data\\database\\x", True),
+        ("file:///srv/x", True),
+        ("cannot open /home/user/corpora/a.db", True),
+        ("opened /data/a.duckdb", True),
+        ("rows in km/h and and/or 3/4 of http://example.org/data/x", False),
+        ("behavior:\n  sequential", True),
+        ("Behavior: polite. Its behaviour = good", False),
+        ("CREATE  TABLE IF NOT EXISTS `ferries` (id INT)", True),
+        ("Create a table (one page) of the ferries", False),
+        ("… WHERE city = 'Harlow' ORDER BY salary DESC", True),
+        ("staff whose city = 'Harlow', order by salary, from the name and salary list", False),
+        ("Which staff of the city Harlow have the highest salary, and what is their name?", False),
+        ("gold_queries", True),
+        ("Golden sources of labels", False),
+        ("upstream_unit", True),
     ],
 )
 def test_router_texts(text: str, leaks: bool) -> None:
@@ -61,7 +77,7 @@ def test_executors_may_see_examples_of_other_databases_only() -> None:
     assert [f.kind for f in SCANNER.scan(own, Audience.EXECUTOR)] == ["gold_sql"]
     other = f"## Schema\nCREATE TABLE other (a INT)\n## Examples\n{GOLD}"
     assert SCANNER.scan(other, Audience.EXECUTOR) == []
-    assert [f.kind for f in SCANNER.scan(other, Audience.ROUTER)] == ["gold_sql"]
+    assert [f.kind for f in SCANNER.scan(other, Audience.ROUTER)] == ["ddl", "gold_sql"]
 
 
 def test_a_database_named_like_a_table_is_no_leak_in_a_schema() -> None:
@@ -71,7 +87,7 @@ def test_a_database_named_like_a_table_is_no_leak_in_a_schema() -> None:
     )
     text = f"{schema}; the join is on party_host.party_id"
     assert scanner.scan(text, Audience.EXECUTOR) == []
-    assert {f.kind for f in scanner.scan(text, Audience.ROUTER)} == {"physical_name"}
+    assert {f.kind for f in scanner.scan(text, Audience.ROUTER)} == {"ddl", "physical_name"}
     assert [f.found for f in scanner.scan("no such table: tea_club.t", Audience.EXECUTOR)] == ["tea_club", "tea_club.t"]
 
 
@@ -83,20 +99,128 @@ def test_a_column_named_like_a_label_is_no_leak() -> None:
     assert [f.kind for f in scanner.scan("unit_id: u1", Audience.EXECUTOR)] == ["label"]
 
 
-def test_an_executor_is_known_by_its_whole_conversation(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("no such column: staff_1.bonus", "physical_name"),
+        ("unable to open /var/lib/corpora/x", "path"),
+        ("CREATE TABLE y (a INT) -- behaviour: parallel", "label"),
+        ("asked as spider:train_spider:7", "unit_id"),
+        ("WHERE city = 'Harlow' ORDER BY salary DESC", ""),
+        ("CREATE TABLE y (a INT)", ""),
+    ],
+)
+def test_executor_texts(text: str, kind: str) -> None:
+    assert {f.kind for f in SCANNER.scan(text, Audience.EXECUTOR)} - {kind} == set()
+    assert bool(SCANNER.scan(text, Audience.EXECUTOR)) == bool(kind)
+
+
+def test_a_judge_sees_no_gold_either() -> None:
+    assert [f.kind for f in SCANNER.scan(f"{GOLD} of staff_1", Audience.JUDGE)] == ["physical_name", "gold_sql"]
+
+
+def test_ordinary_words_that_a_schema_holds_are_no_labels_for_its_executor() -> None:
+    schema = "CREATE TABLE games (gold INT -- gold: medals won\n)"
+    scanner = Scanner(["games_1"], [], {}, {"games_1": schema})
+    assert scanner.scan(schema, Audience.EXECUTOR) == []
+    assert {f.kind for f in scanner.scan("gold: db_1", Audience.ROUTER)} == {"label"}
+
+
+def test_a_schema_in_a_prompt_is_known_among_many() -> None:
+    schemas = {f"d_{i}": f"CREATE TABLE t (\n  a INT,\n  b{i % 3} INT, -- {i // 3}\n  c INT\n)" for i in range(9)}
+    scanner = Scanner([], [], {}, schemas)
+    for name, schema in schemas.items():
+        assert scanner.schemas_in(f"<schema>\n{schema}\n</schema>") == {name}
+    assert scanner.schemas_in("CREATE TABLE t (\n  a INT,\n  c INT\n)") == set()
+
+
+def record(ledger: Ledger, key: str, audience: str, messages: Sequence[Message]) -> None:
+    blobs = dict(message_blob(m) for m in messages)
+    payload = {"request": {"messages": [message_blob(m)[0] for m in messages], "tools": ""}}
+    lease = ledger.acquire(key, KIND)
+    assert isinstance(lease, Lease)
+    ledger.complete(lease, Produced("ok", json.dumps(payload).encode(), {"audience": audience}, blobs))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}")
+
+
+def test_an_executor_is_known_by_its_whole_conversation(ledger: Ledger) -> None:
     """Gold in a later message that does not repeat the schema is still that database's gold."""
-    ledger = Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}")
     messages = [
         Message("user", f"## Schema\n{SCHEMA}"),
         Message("assistant", GOLD),
         Message("user", f"Try again: {GOLD}"),
     ]
-    blobs = dict(message_blob(m) for m in messages)
-    payload = {"request": {"messages": list(blobs), "tools": ""}}
-    lease = ledger.acquire("k", KIND)
-    assert isinstance(lease, Lease)
-    ledger.complete(lease, Produced("ok", json.dumps(payload).encode(), {"audience": "executor"}, blobs))
+    record(ledger, "k", "executor", messages)
     assert [f.kind for f in SCANNER.scan_calls(ledger, ["k"])] == ["gold_sql"]
+
+
+def test_a_text_shown_many_times_is_reported_once_an_audience(ledger: Ledger) -> None:
+    leak = Message("user", "rows\nof staff_1")
+    for i in range(5):
+        record(ledger, f"r{i}", "router", [leak, Message("user", f"turn {i}"), Message("user", "2\nof staff_1")])
+    record(ledger, "j", "judge", [leak])
+    found = SCANNER.scan_calls(ledger, ["j", *(f"r{i}" for i in range(5))])
+    assert sorted((f.audience, f.found) for f in found) == [("judge", "staff_1"), ("router", "staff_1")]
+
+
+REQUEST = "Which records hold the staff of the city that the river flows through?"
+WITHHELD = Withheld(REQUEST, ("Port Harlow", "30", "one"), ("Which staff live in Port Harlow, by the river?",))
+TASKS = Scanner([], [], {}, {}, [WITHHELD])
+
+
+@pytest.mark.parametrize(
+    ("audience", "prompt", "leaks"),
+    [
+        ("router", f"<request>\n{REQUEST}\n</request> You have 30 turns; choose one.", False),
+        ("router", f"<request>\n{REQUEST} It is port harlow.\n</request>", True),
+        ("router", f"<request>\n{REQUEST}\n</request>\nhint: 'Port  Harlow'", True),
+        ("router", f"{REQUEST}\n<observation action='x'>\nPort Harlow, a value\n</observation>", False),
+        ("router", "<request>\nWhat is Port Harlow famous for, and since when is it?\n</request>", False),
+        ("executor", f"<schema>\n-- e.g. Port Harlow\n</schema>\n<request>\n{REQUEST}\n</request>", False),
+        ("executor", f"<request>\n{REQUEST}\n</request>\nPort Harlow", True),
+        (
+            "executor",
+            "<placeholders>\n:up1_city\n</placeholders>\nWhich staff live in Port Harlow, by the river?",
+            True,
+        ),
+        ("executor", "<request>\nWhich staff live in Port Harlow, by the river?\n</request>", False),
+        ("judge", f"{REQUEST}\nPort Harlow", False),
+    ],
+)
+def test_withheld_values_stay_out_of_first_prompts(ledger: Ledger, audience: str, prompt: str, leaks: bool) -> None:
+    record(ledger, "k", audience, [Message("system", "Route."), Message("user", prompt)])
+    assert [f.kind for f in TASKS.scan_calls(ledger, ["k"])] == ["withheld"] * leaks
+
+
+def test_what_the_model_brings_up_itself_is_not_withheld(ledger: Ledger) -> None:
+    messages = [
+        Message("user", f"<request>\n{REQUEST}\n</request>"),
+        Message("assistant", "search_entity Port Harlow"),
+        Message("user", "no value Port Harlow was found"),
+    ]
+    record(ledger, "k", "router", messages)
+    assert TASKS.scan_calls(ledger, ["k"]) == []
+
+
+def test_requests_and_catalog_of_the_embedded_release_are_clean_and_planted_ones_are_not(embedded: Path) -> None:
+    """Every gold statement, unit id and withheld value of a real release is found where it does not belong."""
+    inputs = load(str(embedded))
+    scanner = inputs.scanner
+    for task in inputs.tasks.values():
+        assert scanner.scan(task.request, Audience.ROUTER) == []
+    for summary in inputs.descriptions.values():
+        assert scanner.scan(summary, Audience.ROUTER) == []
+    units = [u for u in inputs.release.units.values() if len(u.sql) > 60]
+    assert len(units) > 50
+    for unit in units:
+        assert "gold_sql" in {f.kind for f in scanner.scan(f"Try this.\n{unit.sql}", Audience.ROUTER)}, unit.sql
+        assert "unit_id" in {f.kind for f in scanner.scan(f"({unit.unit_id})", Audience.JUDGE)}
+    chains = [c for c in inputs.contracts.values() if c.bindings]
+    assert chains
 
 
 def test_diagnostics_are_exempt() -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from tasks_lib.contracts.release import Release
 from tasks_lib.corpora.units import DISQUALIFYING
 from tasks_lib.evaluation.gold import GoldUnit
-from tasks_lib.evaluation.leaks import Scanner
+from tasks_lib.evaluation.leaks import Scanner, Withheld
 from tasks_lib.execution.drafts import Example
 from tasks_lib.execution.examples import Pool, Shown
 from tasks_lib.protocol.records import Contract, DatabaseHandle, PublicTask, SourceUnit
-from tasks_lib.protocol.vocabulary import Corpus, Split
+from tasks_lib.protocol.vocabulary import Audience, Corpus, Split
 from tasks_lib.store.artifacts import read_file
 from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.schemas import CAT_COLUMNS, CAT_DATABASES, CAT_TABLES
@@ -94,7 +94,28 @@ class Inputs:
         shown += read_file(CAT_COLUMNS, catalog / "cat_columns.parquet")["name"].to_list()
         gold = {u.unit_id: (u.sql, f"{u.corpus}:{u.database}") for u in self.release.units.values()}
         schemas = {f"{r['corpus']}:{r['database']}": r["schema_text"] for r in rows}
-        return Scanner([r["database"] for r in rows], shown, gold, schemas)
+        return Scanner([r["database"] for r in rows], shown, gold, schemas, self._withheld())
+
+    def _withheld(self) -> list[Withheld]:
+        """What each task's first prompt must not say: upstream values of sequential tasks, branch values of interactive ones."""
+        chains = [c for c in self.contracts.values() if c.bindings]
+        # A unit that is downstream here may be asked in full elsewhere.
+        open_units = {u for c in chains for u in c.unit_ids if u not in {b.downstream_unit for b in c.bindings}}
+        found = []
+        for task_id, contract in sorted(self.contracts.items()):
+            request = self.tasks[task_id].request
+            texts = [(b, b.value) for b in contract.bindings if isinstance(b.value, str)]
+            if texts:
+                questions = [
+                    b.downstream_question.replace("{binding}", value)
+                    for b, value in texts
+                    if b.downstream_unit not in open_units
+                ]
+                found.append(Withheld(request, tuple(dict.fromkeys(v for _, v in texts)), tuple(questions)))
+            if contract.branches:
+                values = tuple(branch.value for branch in contract.branches)
+                found.append(Withheld(request, values, (), (Audience.ROUTER,)))
+        return found
 
 
 @lru_cache(maxsize=4)

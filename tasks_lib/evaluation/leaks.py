@@ -3,7 +3,8 @@
 Routers see no physical name, path, gold or label; executors see their own database's schema but no gold of it; the judge sees
 the slot; diagnostics send nothing. The scan works on tokens, and words of ordinary requests never count: a database name is
 flagged only as an identifier (with an underscore or digit, or qualified, or as a file), unless the public catalog itself shows
-that word as a table or column name.
+that word as a table or column name. The lists are in `lexicon`, the matching of token sequences is in `phrases`. Cost is linear
+in the distinct lines and messages shown, whatever the size of the release.
 """
 
 from __future__ import annotations
@@ -11,23 +12,32 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tasks_lib.models.transcripts import KIND, message_of
+import numpy as np
+import numpy.typing as npt
+
+from tasks_lib.evaluation.lexicon import (
+    CLAUSES,
+    DDL,
+    LABELS,
+    OPENING_BLOCKS,
+    PATHS,
+    PLACEHOLDERS,
+    SIGNS,
+    WATCHED,
+    prompt_words,
+)
+from tasks_lib.evaluation.phrases import ANCHOR, HashSet, Ids, Phrases, Tokens, hashes_of, merged
+from tasks_lib.models.transcripts import KIND
 from tasks_lib.protocol.vocabulary import Audience
 from tasks_lib.store.ledgers import Ledger
 
-_PATHS = re.compile(
-    r"\.sqlite\b|_full\.sql\b|[/\\\\](?:database|dev_databases|train_databases|dumps)[/\\\\]", re.IGNORECASE
-)
-_LABELS = re.compile(
-    r"\b(?:is_)?gold[\"']?\s*[=:]|\bgold[_ ](?:sql|query|source|database|route|answer|label|set)s?\b|"
-    r"\bbehaviou?r[\"']?\s*[=:]\s*[\"']?\w+|\brequired[_ ]databases[\"']?\s*[=:]|"
-    r"\b(?:source_unit|unit_ids?|result_digest|branch_id|branch_weight|required_databases|is_gold)\b",
-    re.IGNORECASE,
-)
 _WORD = re.compile(r"[A-Za-z0-9_]+")
+_QUALIFIED = re.compile(r"(?<![\w.])([\w-]+)\.[A-Za-z_]\w*")
+_UNIT = re.compile(r"\b(?:spider|bird|livesqlbench)(?::|%3a)[\w.:%-]+", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\'": "'", "\\/": "/", "\\u0027": "'", "\\u0022": '"'}
 MINIMUM_SQL = 30
@@ -42,6 +52,19 @@ class Finding:
     found: str
     excerpt: str
     audience: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """What one task must not say: `values` anywhere in a first prompt that holds its `request` (catalog and schema text aside).
+
+    `questions`: original questions of downstream units, which spell a value out; they count in a prompt with placeholders.
+    """
+
+    request: str
+    values: tuple[str, ...]
+    questions: tuple[str, ...] = ()
+    audiences: tuple[Audience, ...] = (Audience.ROUTER, Audience.EXECUTOR)
 
 
 def plain(text: str) -> str:
@@ -61,7 +84,7 @@ class Scanner:
     """Scans texts for what their audience may not see.
 
     `databases`: physical names. `shown`: lower-case words the public catalog itself shows (tables, columns). `gold`: gold SQL by
-    unit id with the physical database that owns it. `schemas`: schema text by physical database.
+    unit id with the physical database that owns it. `schemas`: schema text by physical database. `withheld`: by task.
     """
 
     def __init__(
@@ -70,117 +93,273 @@ class Scanner:
         shown: Iterable[str],
         gold: Mapping[str, tuple[str, str]],
         schemas: Mapping[str, str] | None = None,
+        withheld: Iterable[Withheld] = (),
     ) -> None:
-        public = {w.lower() for w in shown}
+        self._public = public = {w.lower() for w in shown}
         names = {d.lower() for d in databases}
         self._identifiers = {n for n in names if re.search(r"[_0-9]", n)} - public
-        self._qualified = (
-            re.compile(
-                r"(?<![\w.])("
-                + "|".join(sorted(map(re.escape, names - public), key=len, reverse=True))
-                + r")\.[A-Za-z_]\w*",
-                re.IGNORECASE,
-            )
-            if names - public
-            else None
-        )
+        self._qualifiers = names - public
         self._units = {unit.lower() for unit in gold}
-        owners: dict[str, set[str]] = {}
-        for sql, owner in gold.values():
-            text = squeezed(_COMMENT.sub(" ", sql))
-            if len(text) >= MINIMUM_SQL:
-                owners.setdefault(text, set()).add(owner)
-        self._gold = owners
         self._schemas = {d: s for d, s in (schemas or {}).items() if s}
-        self._public = public
+        self._anchors = _anchor_lines(self._schemas)
         self._words = words = {w.lower() for s in self._schemas.values() for w in _WORD.findall(s)}
         # Some databases are named like a table. An executor sees schemas, where that word is the table.
         self._tables = names & words
+        self._tokens = tokens = Tokens()
+        self._labels = Phrases((tokens.ids(label), label) for label in LABELS)
+        owners: dict[bytes, tuple[Ids, set[str]]] = {}
+        for sql, owner in gold.values():
+            bare = _COMMENT.sub(" ", sql)
+            if len(squeezed(bare)) >= MINIMUM_SQL:
+                ids = tokens.ids(bare)
+                owners.setdefault(ids.tobytes(), (ids, set()))[1].add(owner)
+        self._gold = Phrases((ids, frozenset(found)) for ids, found in owners.values())
+        self._fragments = HashSet(_fragments([ids for ids, _ in owners.values()], tokens))
+
+        self._withheld = tuple(withheld)
+        self._requests = Phrases((tokens.ids(w.request), i) for i, w in enumerate(self._withheld))
+        self._lengths = self._labels.lengths | self._gold.lengths | self._requests.lengths | {ANCHOR}
+        self._questions = Phrases(
+            (tokens.ids(question), i) for i, w in enumerate(self._withheld) for question in w.questions
+        )
+        self._values = [
+            Phrases((tokens.ids(value), value) for value in w.values if self._tellable(value)) for w in self._withheld
+        ]
+
+    @staticmethod
+    def _tellable(value: str) -> bool:
+        """Whether finding `value` says anything: it is no number, no short code and no word of our own prompts."""
+        words = [w.lower() for w in re.findall(r"\w+", value)]
+        return len("".join(words)) >= 4 and not all(w.isdigit() or w in prompt_words() for w in words)
+
+    # ---- one text ----
 
     def scan(self, text: str, audience: Audience, mine: Iterable[str] | None = None) -> list[Finding]:
         """Findings in one text shown to `audience`; [] when clean. Diagnostics are exempt.
 
         `mine`: the databases whose executor reads the text (default: those whose schema stands in it).
         """
-        if audience is Audience.DIAGNOSTIC:
-            return []
-        text = plain(text)
-        found = [self._finding("path", m.group(), text, m.start(), audience) for m in _PATHS.finditer(text)]
-        columns = self._public | (self._words if audience is Audience.EXECUTOR else set())
-        found += [
-            self._finding("label", m.group(), text, m.start(), audience)
-            for m in _LABELS.finditer(text)
-            if m.group().lower() not in columns  # a branch_id may be a bank's
-        ]
-        ordinary = self._tables if audience is Audience.EXECUTOR else set()
-        identifiers = self._identifiers - ordinary
-        for m in _WORD.finditer(text):
-            if m.group().lower() in identifiers:
-                found.append(self._finding("physical_name", m.group(), text, m.start(), audience))
-        if self._qualified is not None:
-            found += [
-                self._finding("physical_name", m.group(), text, m.start(), audience)
-                for m in self._qualified.finditer(text)
-                if m.group(1).lower() not in ordinary
-            ]
-        for m in re.finditer(r"\b(?:spider|bird|livesqlbench)(?::|%3a)[\w.:%-]+", text, re.IGNORECASE):
-            if m.group().lower().replace("%3a", ":").rstrip(".:-") in self._units:
-                found.append(self._finding("unit_id", m.group(), text, m.start(), audience))
-        return found + self._gold_sql(text, audience, self.schemas_in(text) if mine is None else set(mine))
+        read = self._read(text, {})
+        owners = self.schemas_in(text) if mine is None else mine
+        found = [f for line in read.lines for f in self._in_line(line, audience)]
+        return [*found, *self._hits_for(read, audience, frozenset(owners))]
 
     def schemas_in(self, text: str) -> set[str]:
         """Databases whose schema text stands in a text."""
-        return {d for d, schema in self._schemas.items() if schema in text}
+        near = set(self._anchors.get("", ()))
+        for line in text.split("\n") if self._anchors else ():
+            near.update(self._anchors.get(line, ()))
+        return {d for d in near if self._schemas[d] in text}
 
-    def _gold_sql(self, text: str, audience: Audience, mine: set[str]) -> list[Finding]:
-        # Comments may hide in the middle of a query, and two dashes may be prose: both readings are searched.
-        readings = {squeezed(text)}
-        if "--" in text or "/*" in text:
-            readings.add(squeezed(_COMMENT.sub(" ", text)))
-        found = []
-        for flat in sorted(readings):
-            if "select" not in flat:
+    def _in_line(self, line: str, audience: Audience) -> Iterator[Finding]:
+        """Paths, names and unit ids, which never run over lines."""
+        watched = WATCHED[audience]
+        if "path" in watched:
+            for m in PATHS.finditer(line):
+                yield _finding("path", m.group(), line, m.start(), audience)
+        if "ddl" in watched:
+            for m in DDL.finditer(line):
+                yield _finding("ddl", m.group(), line, m.start(), audience)
+        if "physical_name" in watched:
+            ordinary = self._tables if audience is Audience.EXECUTOR else set()
+            if not self._identifiers.isdisjoint(map(str.lower, _WORD.findall(line))):
+                for m in _WORD.finditer(line):
+                    if m.group().lower() in self._identifiers - ordinary:
+                        yield _finding("physical_name", m.group(), line, m.start(), audience)
+            for m in _QUALIFIED.finditer(line):
+                if m.group(1).lower() in self._qualifiers and m.group(1).lower() not in ordinary:
+                    yield _finding("physical_name", m.group(), line, m.start(), audience)
+        if "unit_id" in watched:
+            for m in _UNIT.finditer(line):
+                if m.group().lower().replace("%3a", ":").rstrip(".:-") in self._units:
+                    yield _finding("unit_id", m.group(), line, m.start(), audience)
+
+    def _hits_for(self, read: _Text, audience: Audience, mine: frozenset[str]) -> Iterator[Finding]:
+        """Of the labels and gold in a text, what its audience may not see."""
+        executor = audience is Audience.EXECUTOR
+        for hit in read.hits:
+            if hit.kind not in WATCHED[audience]:
                 continue
-            for sql, owners in self._gold.items():
-                # An executor may be shown other databases' training queries as examples, never one of its own database.
-                if audience is Audience.EXECUTOR and not owners <= mine:
+            if hit.kind == "label":
+                # A branch_id may be a bank's, and a schema may count medals: gold.
+                head = hit.label.split(" ", 1)[0]
+                if (head in self._public and (executor or head == hit.label)) or (executor and head in self._words):
                     continue
-                at = flat.find(sql)
-                if at >= 0:
-                    found.append(self._finding("gold_sql", sql, flat, at, audience))
-        return found
+            # An executor may be shown other databases' training queries as examples, never one of its own database.
+            elif executor and not hit.owners <= mine:
+                continue
+            yield Finding("label" if hit.kind == "label" else "gold_sql", hit.found, hit.excerpt, str(audience))
 
-    def _finding(self, kind: str, what: str, text: str, at: int, audience: Audience) -> Finding:
-        return Finding(kind, what, text[max(0, at - 30) : at + 50], str(audience))
+    def _read(self, text: str, known: dict[str, tuple[str, Ids]]) -> _Text:
+        """What the scan has to know of one text. `known`: lines read so far; observations repeat the same rows over and over."""
+        lines, parts = [], []
+        for line in text.split("\n"):
+            if line not in known:
+                shown = plain(line)
+                known[line] = (shown, self._tokens.ids(shown))
+            shown, ids = known[line]
+            lines.append(shown)
+            parts.append(ids)
+        ids = np.concatenate(parts)
+        hashes = hashes_of(ids, self._lengths)
+        hits = [self._hit("label", ids, a, b, label=label) for a, b, label in self._labels.find(ids, hashes)]
+        hits += self._sql(ids, hashes)
+        if "--" in text or "/*" in text:
+            # Comments may hide in the middle of a query, and two dashes may be prose: both readings are searched.
+            bare = self._tokens.ids(_COMMENT.sub(" ", "\n".join(lines)))
+            hits += self._sql(bare, hashes_of(bare, self._lengths))
+        tasks = frozenset(i for _, _, i in self._requests.find(ids, hashes))
+        return _Text(tuple(lines), tuple(dict.fromkeys(hits)), tasks)
+
+    def _sql(self, ids: Ids, hashes: Mapping[int, Ids]) -> Iterator[_Hit]:
+        whole = self._gold.find(ids, hashes)
+        for start, end, owners in whole:
+            yield self._hit("gold_sql", ids, start, end, owners)
+        for start, end in merged(self._fragments.places(hashes[ANCHOR]).tolist(), ANCHOR):
+            if not any(a < end and start < b for a, b, _ in whole):
+                yield self._hit("fragment", ids, start, end)
+
+    def _hit(
+        self, kind: str, ids: Ids, start: int, end: int, owners: frozenset[str] = frozenset(), label: str = ""
+    ) -> _Hit:
+        what = self._tokens.text(ids[start:end])
+        around = self._tokens.text(ids[max(0, start - 6) : end + 6])
+        at = around.find(what)
+        return _Hit(kind, what, around[max(0, at - 30) : at + 50], owners, label)
+
+    # ---- model calls ----
 
     def scan_calls(self, ledger: Ledger, keys: Iterable[str]) -> list[Finding]:
-        """Scan every message and tool schema of the given model calls, each distinct text once per audience and database.
+        """Scan every message and tool schema of the given model calls, each distinct text and line once per audience.
 
         What the model itself wrote (assistant turns) is not scanned: it is shown to the model only because it wrote it.
         """
-        calls = []
+        distinct = set()
         for entry in ledger.get_many(keys).values():
             if entry.kind == KIND:
                 request = json.loads(entry.payload)["request"]
-                calls.append((entry.meta["audience"], [*request["messages"], *filter(None, [request["tools"]])]))
-        contents = {
-            name: _shown(data) for name, data in ledger.blobs_of({n for _, names in calls for n in names}).items()
-        }
-        schemas = {name: frozenset(self.schemas_in(text)) for name, text in contents.items()}
+                names = (*request["messages"], *filter(None, [request["tools"]]))
+                distinct.add((Audience(entry.meta["audience"]), names))
+        calls = sorted(distinct)
+        roles, texts = {}, {}
+        for name, data in ledger.blobs_of({n for _, names in calls for n in names}).items():
+            roles[name], texts[name] = _shown(data)
+        known: dict[str, tuple[str, Ids]] = {}
+        read = {name: self._read(text, known) for name, text in texts.items() if text}
+        found = [
+            *self._lines_of(calls, read),
+            *self._hits_of(calls, texts, read),
+            *self._withheld_of(calls, roles, texts, read),
+        ]
+        return list(dict.fromkeys(found))
+
+    def _lines_of(self, calls: Sequence[_Call], read: Mapping[str, _Text]) -> Iterator[Finding]:
+        shown = sorted({(audience, name) for audience, names in calls for name in names if name in read})
+        lines = dict.fromkeys((audience, line) for audience, name in shown for line in read[name].lines)
+        for audience, line in lines:
+            yield from self._in_line(line, audience)
+
+    def _hits_of(
+        self, calls: Sequence[_Call], texts: Mapping[str, str], read: Mapping[str, _Text]
+    ) -> Iterator[Finding]:
+        """Labels and gold. An executor is known by its whole conversation: a later message need not repeat the schema."""
+        schemas: dict[str, frozenset[str]] = {}
         wanted = set()
         for audience, names in calls:
-            mine = frozenset().union(*(schemas[n] for n in names)) if audience == Audience.EXECUTOR else frozenset()
-            wanted |= {(audience, name, mine) for name in names if contents[name]}
-        found = []
+            hit = [name for name in names if name in read and read[name].hits]
+            mine: frozenset[str] = frozenset()
+            if hit and audience is Audience.EXECUTOR:
+                for name in names:
+                    if name not in schemas:
+                        schemas[name] = frozenset(self.schemas_in(texts[name]))
+                    mine |= schemas[name]
+            wanted |= {(audience, name, mine) for name in hit}
         for audience, name, mine in sorted(wanted, key=lambda w: (w[0], w[1], sorted(w[2]))):
-            found += self.scan(contents[name], Audience(audience), mine)
-        return found
+            yield from self._hits_for(read[name], audience, mine)
+
+    def _withheld_of(
+        self, calls: Sequence[_Call], roles: Mapping[str, str], texts: Mapping[str, str], read: Mapping[str, _Text]
+    ) -> Iterator[Finding]:
+        """Withheld values in first prompts. Later messages answer the model, and may hold what it wrote or looked up."""
+        wanted: dict[tuple[Audience, str, frozenset[int]], None] = {}
+        for audience, names in calls if self._withheld else ():
+            if "withheld" in WATCHED[audience]:
+                first = next((i for i, name in enumerate(names) if roles[name] == "assistant"), len(names))
+                opening = [name for name in names[:first] if name in read]
+                tasks = frozenset(task for name in opening for task in read[name].tasks)
+                wanted.update(dict.fromkeys((audience, name, tasks) for name in opening))
+        for audience, name, tasks in wanted:
+            ids = self._tokens.ids(plain(OPENING_BLOCKS.sub("\n", texts[name])))
+            mine = [task for task in sorted(tasks) if audience in self._withheld[task].audiences]
+            found = [(a, b) for task in mine for a, b, _ in self._values[task].find(ids)]
+            if PLACEHOLDERS in texts[name]:
+                found += [(a, b) for a, b, i in self._questions.find(ids) if audience in self._withheld[i].audiences]
+            for start, end in found:
+                hit = self._hit("withheld", ids, start, end)
+                yield Finding("withheld", hit.found, hit.excerpt, str(audience))
 
 
-def _shown(data: bytes) -> str:
-    """The text of a stored message or tool list; empty for what the model wrote itself."""
+_Call = tuple[Audience, tuple[str, ...]]
+"""(audience, digests of the messages in order and of the tool list)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A label or gold in a text, before it is asked who reads it. `owners`: databases of whole gold."""
+
+    kind: str
+    found: str
+    excerpt: str
+    owners: frozenset[str]
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """One text as read: its lines with escapes undone, what stands in it, and the places of the tasks whose request it holds."""
+
+    lines: tuple[str, ...]
+    hits: tuple[_Hit, ...]
+    tasks: frozenset[int]
+
+
+def _fragments(gold: Sequence[Ids], tokens: Tokens) -> Ids:
+    """Hashes of the parts of gold queries that prose does not hold: three clause words and signs in eight tokens, one of each."""
+    if not gold:
+        return np.zeros(0, dtype=np.uint64)
+    end = np.zeros(1, dtype=np.uint64)  # no token has the number 0: parts do not run over queries
+    ids = np.concatenate([part for query in gold for part in (query, end)])
+
+    def held(marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        sums = np.concatenate([[0], np.cumsum(marks)])
+        counts: npt.NDArray[np.int64] = sums[ANCHOR:] - sums[:-ANCHOR]
+        return counts
+
+    clauses, signs = tokens.ids(" ".join(sorted(CLAUSES))), tokens.ids(" ".join(sorted(SIGNS)))
+    clause, sign = held(np.isin(ids, clauses)), held(np.isin(ids, signs))
+    telling = (held(ids == 0) == 0) & (clause >= 1) & (sign >= 1) & (clause + sign >= 3)
+    hashes: Ids = hashes_of(ids)[ANCHOR][telling]
+    return hashes
+
+
+def _finding(kind: str, what: str, text: str, at: int, audience: Audience) -> Finding:
+    return Finding(kind, what, text[max(0, at - 30) : at + 50], str(audience))
+
+
+def _anchor_lines(schemas: Mapping[str, str]) -> dict[str, list[str]]:
+    """Databases by one inner line of their schema, the rarest there is; short schemas stand under ""."""
+    held = Counter(line for schema in schemas.values() for line in set(schema.split("\n")))
+    found: dict[str, list[str]] = {}
+    for database, schema in schemas.items():
+        inner = [line for line in schema.split("\n")[1:-1] if line]
+        anchor = min(inner, key=lambda line: (held[line], line)) if inner else ""
+        found.setdefault(anchor, []).append(database)
+    return found
+
+
+def _shown(data: bytes) -> tuple[str, str]:
+    """(role, text) of a stored message or tool list; the text is empty for what the model wrote itself."""
     value = json.loads(data)
     if not isinstance(value, dict):
-        return json.dumps(value)
-    message = message_of(data)
-    return "" if message.role == "assistant" else message.content
+        return "tools", json.dumps(value)
+    return value["role"], "" if value["role"] == "assistant" else value["content"]
