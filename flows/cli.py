@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flows import cli_build, cli_review
+from flows import cli_build, cli_catalog, cli_certify, cli_review, cli_units
 from flows.cli_support import BackendOption, BadUsage, Json, app, backends_of, finish, folder_of, guarded, run_flow
 from flows.runtime import prepare
 
-__all__ = ["app", "cli_build", "cli_review", "main"]
+__all__ = ["app", "cli_build", "cli_catalog", "cli_certify", "cli_review", "cli_units", "main"]
 
 RUN_FIELDS = (
     "run",

@@ -54,9 +54,11 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.sql.faults import DatabaseFault
     from tasks_lib.store.artifacts import ArtifactRefused
     from tasks_lib.store.ledgers import LedgerUnusable
+    from tasks_lib.store.quality import QualityFailed
 
     return (
         LedgerUnusable,
+        QualityFailed,
         GoldFault,
         BackendMisconfigured,
         ProviderUnavailable,

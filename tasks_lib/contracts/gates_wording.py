@@ -70,21 +70,30 @@ def no_identifiers(bench: Bench, proposal: Proposal) -> str | None:
     constants = {word for unit in c.units for literal in unit.literals for word in WORD.findall(literal)} & own
     spoken = {word.casefold() for word in own}
     databases = {name.casefold() for name in proposal.allowlist}
-    for text in _texts(proposal):
+    for at, text in enumerate(_texts(proposal)):
         if found := _PUBLIC_ID.search(text) or _SQL.search(text):
             return f"the wording shows {found.group()[:40]!r}."
         for token in WORD.findall(text):
             name = token.casefold()
             if token.isdigit() or token in constants:
                 continue
-            if "_" in token or (name in databases and name not in spoken):
-                return f"the wording shows the identifier {token!r}."
-            if (name in bench.spellings or name in databases) and not ordinary(bench, token):
+            good = "_" not in token
+            if good and name in databases:
+                # A question of the database itself may use the word; an answer has to say whose records are meant.
+                good = _plain(token) and (name in spoken or (at > 0 and ordinary(bench, token)))
+            elif good and name in bench.spellings:
+                good = ordinary(bench, token)
+            if not good:
                 return f"the wording shows the identifier {token!r}."
         for phrase in bench.unspoken:
             if phrase in text:
                 return f"the wording shows the column or table name {phrase!r}."
     return None
+
+
+def _plain(token: str) -> bool:
+    """Letters only and no capital inside, unless all are capitals."""
+    return token.isalpha() and (token[1:] == token[1:].lower() or token.isupper())
 
 
 def ordinary(bench: Bench, token: str) -> bool:
@@ -95,11 +104,12 @@ def ordinary(bench: Bench, token: str) -> bool:
     word, are long enough to be no abbreviation, and do not come apart into two common words (`ratingdate`, `coachid`).
     """
     name = token.casefold()
-    if not token.isalpha() or name in _CODE_WORDS or not (token[1:] == token[1:].lower() or token.isupper()):
+    if not _plain(token) or name in _CODE_WORDS:
         return False
     if name in vocabulary() or stem(name) in vocabulary():
         return True
-    if any(re.search(r"[a-z][A-Z]", spelling) for spelling in bench.spellings.get(name, ())):
+    spellings = bench.spellings.get(name, ())
+    if spellings and all(re.search(r"[a-z][A-Z]", spelling) for spelling in spellings):
         return False
     if bench.asked_of.get(name, 0) >= 2:
         return True
