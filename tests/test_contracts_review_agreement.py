@@ -86,6 +86,11 @@ def test_an_adjudicator_is_shown_what_differs_and_what_is_not_valid() -> None:
         [
             reviews(("r1", "t1", "uniqueness", "unique"), ("r2", "t1", "uniqueness", "several")),
             reviews(("r1", "t2", "overall", "valid"), ("r2", "t3", "overall", "invalid"), number=2),
+            reviews(("r3", "t2", "overall", "invalid"), number=2, by="scripted"),
         ]
     )
-    assert disagreements(frame) == {"t1": ["pass 1 uniqueness differs"], "t3": ["found invalid"]}
+    assert disagreements(frame) == {
+        "t1": ["person: pass 1 uniqueness differs"],
+        "t2": ["scripted: found invalid"],
+        "t3": ["person: found invalid"],
+    }

@@ -172,7 +172,7 @@ def spoiled(release: Release) -> list[tuple[str, list[dict[str, str]], tuple[str
         ("executable hash", [{**good, "executable_hash": "0" * 64}], ("executable_hash", "only the request may change")),
         ("identifier", text(second, f"What do you know of {name}? Tell me."), ("wording gate",)),
         ("SQL", text(second, "SELECT a FROM b"), ("wording gate",)),
-        ("upstream value", text(linked, politer(release, linked) + f" It is {link.value}."), ("wording gate", repr(link.value))),
+        ("upstream value", text(linked, politer(release, linked) + f" It is {link.value!s}."), ("wording gate", repr(link.value))),
         ("branch given away", text(asking, politer(release, asking) + f" I mean {value}."), ("branches", "gives the branch away")),
         ("two lines", text(second, "What now?\nAnd then?"), ("wording gate form",)),
         ("nothing left", [decision(t, "delete") for t in sorted(release.contracts)], ("delete every task",)),

@@ -34,13 +34,17 @@ def review(dsabench: Command, embedded: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def noise() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, noise: list[str]) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1000, "height": 800}, accept_downloads=True)
     opened = context.new_page()
-    opened.noise = []  # type: ignore[attr-defined]
-    opened.on("console", lambda message: opened.noise.append(f"console: {message.text}"))  # type: ignore[attr-defined]
-    opened.on("pageerror", lambda error: opened.noise.append(f"error: {error}"))  # type: ignore[attr-defined]
-    opened.on("request", lambda request: opened.noise.append(f"request: {request.url}"))  # type: ignore[attr-defined]
+    opened.on("console", lambda message: noise.append(f"console: {message.text}"))
+    opened.on("pageerror", lambda error: noise.append(f"error: {error}"))
+    opened.on("request", lambda request: noise.append(f"request: {request.url}"))
     yield opened
     context.close()
 
@@ -58,7 +62,7 @@ def download(page: Page, folder: Path) -> Path:
 
 
 def test_one_item_from_form_to_import_in_both_passes(
-    dsabench: Command, embedded: Path, review: Path, page: Page, tmp_path: Path
+    dsabench: Command, embedded: Path, review: Path, page: Page, noise: list[str], tmp_path: Path
 ) -> None:
     address = (review / "reviewer-1/pass1.html").as_uri()
     page.goto(address)
@@ -80,7 +84,7 @@ def test_one_item_from_form_to_import_in_both_passes(
     assert "1 of" in page.get_by_role("status").inner_text()
     saved = download(page, tmp_path)
     assert saved.name == "reviewer-1-pass1.json"
-    assert {n for n in page.noise if "blob:" not in n} == {f"request: {address}"}  # type: ignore[attr-defined]
+    assert {n for n in noise if "blob:" not in n} == {f"request: {address}"}
 
     assert "--close" in take(dsabench, embedded, review, saved).json["error"]
     assert take(dsabench, embedded, review, saved, close=True).code == 0
@@ -116,7 +120,7 @@ def test_one_item_from_form_to_import_in_both_passes(
     answers = imports.saved(review)
     kept = answers.filter(answers["question"] == "preserved")["answer"].to_list()
     assert kept == [" ".join(["no", *["yes"] * (len(units) - 1)])]
-    assert not [n for n in page.noise if n.startswith(("error", "console"))]  # type: ignore[attr-defined]
+    assert not [n for n in noise if n.startswith(("error", "console"))]
 
 
 def test_the_form_works_by_keyboard_and_takes_up_a_saved_file(
@@ -139,6 +143,7 @@ def test_the_form_works_by_keyboard_and_takes_up_a_saved_file(
     fresh = browser.new_context().new_page()
     fresh.goto((review / "reviewer-1/pass1.html").as_uri())
     fresh.get_by_label("Continue from a file").set_input_files(file)
+    fresh.get_by_text("Continued from reviewer-1-pass1.json.").wait_for()
     group = fresh.get_by_role("group", name="Would a person write this request?")
     assert group.get_by_label("awkward", exact=True).is_checked()
     (tmp_path / "other.json").write_text(json.dumps({"packet": "packet_0", "rows": []}), "utf-8")

@@ -89,6 +89,16 @@ def test_pass_two_needs_pass_one(dsabench: Command, embedded: Path, review: Path
     assert not (review / imports.SAVED).exists()
 
 
+def test_a_stopped_import_still_opens_pass_two(dsabench: Command, embedded: Path, review: Path) -> None:
+    first = script(dsabench, review / "reviewer-1/pass1.csv")
+    assert take(dsabench, embedded, review, first).code == 0
+    before = contents(review)
+    for name in ("pass2.html", "pass2.csv"):
+        (review / "reviewer-1" / name).unlink()
+    assert "locked" in take(dsabench, embedded, review, first).json["error"]
+    assert contents(review) == before
+
+
 def change(row: int, **fields: str) -> Callable[[Rows], Rows]:
     return lambda rows: [{**r, **(fields if at == row else {})} for at, r in enumerate(rows)]
 

@@ -91,15 +91,19 @@ def agreement(reviews: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def disagreements(reviews: pl.DataFrame) -> dict[str, list[str]]:
-    """Task -> why an adjudicator should look at it: questions on which two reviewers differ, and tasks found not valid."""
+    """Task -> why an adjudicator should look at it: questions on which two reviewers of one kind differ, and tasks found not
+    valid; each reason says who found it."""
     found: dict[str, list[str]] = {}
-    comparable = [(n, question.name) for n, questions in PASSES.items() for question in questions if question.agreement]
-    for number, name in comparable:
-        chosen = reviews.filter((pl.col("pass") == number) & (pl.col("question") == name))
-        for (task_id,), group in chosen.sort("task_id", "reviewer").group_by("task_id", maintain_order=True):
-            answers = list(dict.fromkeys(group["answer"].to_list()))
-            if len(answers) > 1:
-                found.setdefault(str(task_id), []).append(f"pass {number} {name} differs")
-            elif name == "overall" and answers != ["valid"]:
-                found.setdefault(str(task_id), []).append(f"found {answers[0]}")
+    for by in By:
+        for number, questions in PASSES.items():
+            for name in (question.name for question in questions if question.agreement):
+                chosen = reviews.filter(
+                    (pl.col("by") == by.value) & (pl.col("pass") == number) & (pl.col("question") == name)
+                ).sort("task_id", "reviewer")
+                for (task_id,), group in chosen.group_by("task_id", maintain_order=True):
+                    answers = list(dict.fromkeys(group["answer"].to_list()))
+                    if len(answers) > 1:
+                        found.setdefault(str(task_id), []).append(f"{by.value}: pass {number} {name} differs")
+                    elif name == "overall" and answers != ["valid"]:
+                        found.setdefault(str(task_id), []).append(f"{by.value}: found {answers[0]}")
     return dict(sorted(found.items()))

@@ -63,6 +63,7 @@ def take(release: Release, folder: Path, files: Sequence[Path], close: bool = Fa
     """
     made = assignments.load(folder, release)
     before = saved(folder)
+    open_second(release, folder, made, before)  # an earlier import may have been stopped between saving and this
     locked = {(row["reviewer"], row["pass"]) for row in before.iter_rows(named=True)}
     new: list[dict[str, Any]] = []
     passes: list[tuple[str, int]] = []
@@ -87,7 +88,7 @@ def open_second(release: Release, folder: Path, made: Plan, reviews: pl.DataFram
     opened: list[Path] = []
     for reviewer in made.reviewers:
         items = _items(reviews, reviewer, 1)
-        if items and not (folder / reviewer / "pass2.html").exists():
+        if items and not (folder / reviewer / "pass2.csv").exists():
             opened += packets.write(packets.packet(release, made, reviewer, 2, items), folder / reviewer)
     return tuple(opened)
 

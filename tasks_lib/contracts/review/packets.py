@@ -169,11 +169,12 @@ def _evidence(release: Release, ids: set[str]) -> dict[str, dict[str, Any]]:
 
 
 def write(shown: Packet, folder: Path) -> tuple[Path, ...]:
-    """Write a packet as `pass<n>.html` and `pass<n>.csv` (pass 1 also `catalog.csv`); returns the files."""
+    """Write a packet as `pass<n>.html` and `pass<n>.csv` (pass 1 also `catalog.csv`), the CSV last; returns the files."""
     name = f"pass{shown.number}"
-    files = {f"{name}.html": html(shown), f"{name}.csv": csv_text(shown.columns, shown.rows())}
+    files = {f"{name}.html": html(shown)}
     if shown.evidence:
         files["catalog.csv"] = csv_text(("database_id", "summary", "tables"), _catalog_rows(shown.evidence))
+    files[f"{name}.csv"] = csv_text(shown.columns, shown.rows())
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         write_text(folder / file, text)

@@ -51,26 +51,42 @@ OPEN = "-"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One judgment. `agreement`: two answers to it can be compared (free text and a reviewer's own confidence cannot)."""
+    """One judgment. `hint`: what the options mean, where a reviewer could not know. `agreement`: two answers to it can be
+    compared (free text and a reviewer's own confidence cannot)."""
 
     name: str
     prompt: str
     kind: Kind
     options: tuple[str, ...] = ()
+    hint: str = ""
     agreement: bool = True
 
 
-def _one(name: str, prompt: str, *options: str) -> Question:
-    return Question(name, prompt, Kind.ONE, options)
+def _one(name: str, prompt: str, *options: str, hint: str = "") -> Question:
+    return Question(name, prompt, Kind.ONE, options, hint)
+
+
+BEHAVIORS = (
+    "single: one source answers it; parallel: several sources, each on its own; sequential: what one source says is needed to ask "
+    "another; exploratory: the sources have to be discovered from what they can do; interactive: it can be meant in two ways, so one "
+    "has to ask back first."
+)
+SMALLEST = "Mark every source that it needs; where it can be meant in several ways, every source that it could mean."
 
 
 NOTES = Question("notes", "Notes (may stay empty)", Kind.TEXT, agreement=False)
 PASS_ONE: tuple[Question, ...] = (
     _one("naturalness", "Would a person write this request?", "natural", "awkward", "unnatural"),
     _one("completeness", "Does it say all that is needed to answer it?", "complete", "incomplete", "unclear"),
-    Question("minimum_sources", "Which smallest set of candidates answers it?", Kind.SOURCES),
+    Question("minimum_sources", "Which smallest set of candidates answers it?", Kind.SOURCES, (), SMALLEST),
     _one("uniqueness", "Is that the only smallest set?", "unique", "several", "unclear"),
-    _one("behavior", "What does the request ask for?", *(behavior.value for behavior in Behavior), "unclear"),
+    _one(
+        "behavior",
+        "What does the request ask for?",
+        *(behavior.value for behavior in Behavior),
+        "unclear",
+        hint=BEHAVIORS,
+    ),
     Question("confidence", "How sure are you?", Kind.ONE, ("low", "medium", "high"), agreement=False),
     NOTES,
 )

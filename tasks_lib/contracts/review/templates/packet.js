@@ -142,6 +142,7 @@ function draw(focus) {
   for (const question of data.questions.filter((q) => q.kind !== "units")) {
     const set = make("fieldset", {}, make("legend", {}, question.prompt));
     set.dataset.name = question.name;
+    if (question.hint) set.append(make("p", { className: "hint" }, question.hint));
     if (question.kind === "one") set.append(radios(item, question, 0));
     if (question.kind === "sources") set.append(...sources(item, question));
     if (question.kind === "text") {
@@ -203,6 +204,7 @@ byId("resume").addEventListener("change", async () => {
     take({ by: saved.by, answers: Object.fromEntries(saved.rows.map((row) => [row.item, row])) });
     keep();
     draw(false);
+    tell(`Continued from ${file.name}.`);
   } catch (error) {
     tell(`${file.name} cannot be used: ${error.message}.`);
   }
