@@ -7,6 +7,7 @@ demands (`unstated`). Every rule is generous: where a reader might see the value
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -63,6 +64,8 @@ _QUANTITIES = {
         "multiple": 2,
         "several": 2,
         "repeated": 2,
+        "everyday": 7,
+        "daily": 7,
         "decade": 10,
         "century": 100,
         "fortnight": 14,
@@ -85,14 +88,14 @@ MONTHS = (
 _ALIKE: tuple[frozenset[str], ...] = tuple(
     frozenset(group.split("|"))
     for group in (
-        "usa|us|u.s|u.s.a|united states|united states of america|america|american|americans|states",
+        "usa|us|u.s|u.s.a|united states|united state|united states of america|america|american|americans|states",
         "uk|u.k|united kingdom|britain|great britain|british|gb|england|english",
         "france|french|fra",
         "netherlands|dutch|holland",
         "switzerland|swiss",
         "spain|spanish|esp",
-        "f|female|females|woman|women|girl|girls|lady|ladies|wife|mother|daughter|sister|actress|actresses|she|her|waitress",
-        "m|male|males|man|men|boy|boys|guy|guys|gentleman|gentlemen|husband|father|son|brother|he|his",
+        "f|female|females|ms|mrs|miss|woman|women|girl|girls|lady|ladies|wife|mother|daughter|sister|actress|actresses|she|her|waitress",
+        "m|male|males|mr|man|men|boy|boys|guy|guys|gentleman|gentlemen|husband|father|son|brother|he|his",
         "y|yes|true|t",
         "n|no|not|false|f|none|never|without",
         "bachelor|bachelors|undergraduate|undergraduates",
@@ -100,7 +103,7 @@ _ALIKE: tuple[frozenset[str], ...] = tuple(
         "car|cars|vehicle|vehicles|automobile",
         "movie|movies|film|films",
         "kid|kids|child|children|kids'",
-        "won|win|wins|winner|winning|victory|victories",
+        "won|win|wins|winner|winners|winning|victory|victories|award|awards|awarded",
         "lost|lose|loses|loss|losses|losing",
         "married|m|spouse|marriage",
         "single|s|unmarried",
@@ -116,7 +119,7 @@ _SUPERLATIVE = re.compile(
     r"popular|common\w*|typical\w*|(?:in)?frequent\w*|often|mode|extreme\w*|ultimate|utmost|1st|number 1|no\.? ?1|"
     r"more|less|higher|lower|larger|smaller|bigger|older|younger|longer|shorter|greater|taller|faster|slower|earlier|"
     r"later|better|worse|heavier|lighter|cheaper|closer|nearer|newer|richer|fewer|stronger|elder|further|farther|deeper|"
-    r"mostly|bottom\w*|exceed\w*|outnumber\w*|superior|begin\w*|began|start\w*|end\w*|latter|former|upper|bottom|major\w*|sole|chief|premier|"
+    r"mostly|usual\w*|regular\w*|bottom\w*|exceed\w*|outnumber\w*|superior|begin\w*|began|start\w*|end\w*|latter|former|upper|bottom|major\w*|sole|chief|premier|"
     r"maximal|minimal|debut\w*|begun)\b",
     re.IGNORECASE,
 )
@@ -210,6 +213,17 @@ class Said:
     def some(self) -> bool:
         return _ANY.search(self.text) is not None
 
+    def current(self) -> bool:
+        return re.search(r"\b(?:current\w*|now|at present|to date|stable)\b", self.text, re.IGNORECASE) is not None
+
+    def only(self) -> bool:
+        return re.search(r"\b(?:only|just|solely|exclusively|purely)\b", self.text, re.IGNORECASE) is not None
+
+    def next_to(self) -> bool:
+        """Whether a year is named by its neighbour ("the year before")."""
+        pattern = r"\b(?:previous|last|next|following|follow|prior|preceding|consecutive|before|after|earlier|later)\b"
+        return re.search(pattern, self.text, re.IGNORECASE) is not None
+
     def present(self) -> bool:
         return _PRESENT.search(self.text) is not None
 
@@ -228,22 +242,41 @@ class Said:
             return True
         if len(root) < 4:
             return False
-        return any(_related(root, other) for other in self.stems)
+        # A flag of 0 is said by the opposite of its column's word: "inactive", "uninsured".
+        opposites = (other.removeprefix(prefix) for other in self.stems for prefix in ("in", "un", "non", "dis"))
+        return root in opposites or any(_related(root, other) for other in self.stems)
 
     def name(self, literal: str) -> bool:
         """Whether a text constant is said: as written, by most of its words, as an abbreviation or in another form."""
-        cleaned = " ".join(literal.casefold().replace("_", " ").split())
-        flat = " ".join(self.text.casefold().replace("_", " ").split())
+        literal = re.sub(r"^\d-(?=\D)", "", literal)  # "4-LOW" is a level with its rank
+        pieces = [piece for piece in re.split(r"[:;(]", literal) if len(words(piece)) > 1]
+        return self._said(literal) or any(self._said(piece) for piece in pieces if piece != literal)
+
+    def _said(self, literal: str) -> bool:
+        cleaned = _folded(literal)
+        flat = _folded(self.text)
         if not re.search(r"\w", cleaned):
             return cleaned in flat
         if re.search(rf"(?<!\w){re.escape(cleaned)}(?!\w)", flat):
             return True
         squeezed = re.sub(r"\W+", "", cleaned)
-        if len(squeezed) > 3 and squeezed in re.sub(r"\W+", "", flat):
+        if (
+            len(squeezed) > 3 or (len(squeezed) > 1 and squeezed[0].isdigit() and squeezed[-1].isalpha())
+        ) and squeezed in re.sub(r"\W+", "", flat):
             return True
         if any(
             cleaned in group and any(re.search(rf"(?<!\w){re.escape(w)}(?!\w)", flat) for w in group)
             for group in _ALIKE
+        ):
+            return True
+        runs = re.findall(r"\d+", literal)
+        if len(runs) == 1 and len(runs[0]) > 3 and float(runs[0]) in self.numbers:  # "FY1980"
+            return True
+        coded = re.fullmatch(r"(?:[A-Za-z]{1,2}\W?\d+\W?)+", literal)  # "S20-E11" for season 20, episode 11
+        if (
+            coded
+            and all(float(run) in self.numbers for run in runs)
+            and all(any(w.startswith(run.lower()) for w in self.words) for run in re.findall(r"[A-Za-z]+", literal))
         ):
             return True
         parts = [w for w in words(re.sub(r"(?<=[a-z])(?=[A-Z])|[_/-]", " ", literal)) if w not in _FILLER] or words(
@@ -268,6 +301,9 @@ class Said:
         """Whether a number is said, in digits or words. `slack`: a whole number next to it will do ("over 5" for `>= 6`)."""
         wanted = [value, *((value - 1, value + 1) if slack and value == int(value) else ())]
         if any(abs(w) in self.numbers or abs(w) in self.quantities for w in wanted):
+            return True
+        digits = f"{abs(value):.9f}".strip("0").replace(".", "").lstrip("0")
+        if len(digits) >= 4 and float(digits) in self.numbers:  # the same digits in another unit
             return True
         for pattern, factors in _CONVERSIONS:
             if re.search(rf"(?<![a-z])(?:{pattern})(?![a-z])", self.text, re.IGNORECASE):
@@ -309,6 +345,12 @@ class Said:
         return name in self.words or name[:3] in self.words or ("quarter" in self.words and quarter in self.words)
 
 
+def _folded(text: str) -> str:
+    """Lower case, single blanks, no accents, no underscores."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return " ".join(plain.casefold().replace("_", " ").split())
+
+
 def _related(one: str, other: str) -> bool:
     """Words of one family, or one spelt slightly wrong: a common beginning of half the longer and four letters."""
     shared = 0
@@ -318,7 +360,9 @@ def _related(one: str, other: str) -> bool:
         shared += 1
     if shared >= 4 and shared >= min(len(one), len(other)) * 0.6:
         return True
-    return len(one) >= 5 and abs(len(one) - len(other)) <= 2 and SequenceMatcher(None, one, other).ratio() >= 0.85
+    if len(one) < 5 or one[0] != other[0] or abs(len(one) - len(other)) > 2:
+        return False
+    return SequenceMatcher(None, one, other).ratio() >= 0.8
 
 
 def _within(letters: str, word: str) -> bool:
@@ -343,10 +387,27 @@ def _numbers(text: str) -> Iterator[float]:
     for found in re.finditer(r"\b(\d{2}|\d{4})['’]?s\b", text):
         decade = int(found[1]) + (1900 if len(found[1]) == 2 else 0)
         yield from (float(decade), float(decade + 9), float(decade + 10), float(decade - 1))
+    for place, name in enumerate(
+        ("twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties"), 2
+    ):
+        if name in text.lower():
+            yield from (float(base + 10 * place + end) for base in (0, 1900) for end in (0, 9, 10, -1))
     for found in re.finditer(r"\b(\d{1,2})(?:st|nd|rd|th) century", text, re.IGNORECASE):
         first = (int(found[1]) - 1) * 100
         yield from (float(first), float(first + 1), float(first + 99), float(first + 100), float(int(found[1])))
+    yield from _years_between(text)
     yield from _spelt(words(text.replace("-", " ")))
+
+
+def _years_between(text: str) -> Iterator[float]:
+    """Years that a span names by its ends, or by its start and length ("three years from 2015")."""
+    for found in re.finditer(
+        r"\b((?:1[89]|20)\d\d)\b\W*(?:to|and|till|until|through|-|–)\W*((?:1[89]|20)\d\d)\b", text
+    ):
+        yield from map(float, range(int(found[1]), min(int(found[2]), int(found[1]) + 60) + 1))
+    if (span := re.search(r"\b(\d{1,2})(?: \w+)? years\b", text)) is not None:
+        for year in re.findall(r"\b(?:1[89]|20)\d\d\b", text):
+            yield from (float(int(year) + step) for step in range(int(span[1]) + 1))
 
 
 def _spelt(tokens: list[str]) -> Iterator[float]:

@@ -9,6 +9,7 @@ left out, so what it lists is a lower bound. The kinds, and when each is said:
 - filter: a comparison with a constant, in WHERE, HAVING, ON, FILTER or CASE. Every constant has to be said (in words or digits,
   as a relative of the word, an abbreviation, a date part; a whole number next to it where the sign is an inequality). A flag
   (`= 1`, `= 'T'`) is said by a word of its column's name or meaning, a code by the words that explain it in the column's meaning.
+  A key that stands for a thing the request may name is told only where the request names numbers, and not that one.
   Against an average or an extreme: the word for it. Column against column: any word that compares. Differences of sets
   (EXCEPT, NOT IN, NOT EXISTS) and `IS NULL`: any word that denies. `IS NOT NULL` is told only of a column that nothing else in the
   query reads and the request does not name: otherwise it is hygiene.
@@ -45,6 +46,10 @@ KINDS = ("filter", "limit", "order", "distinct", "evidence")
 _INEQUALITIES = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.ILike, exp.Glob, exp.In, exp.Between)
 _FLAGS = frozenset({"0", "1", "yes", "no", "y", "n", "t", "f", "true", "false", "-1", "+", "-"})
+_THOUSANDS = re.compile(r"(?<=[a-z])K$|_k$|thousand", re.IGNORECASE)
+_VALUE = re.compile(r"(?:value|answer|content)$", re.IGNORECASE)
+"""A column of values, whose row says in another column what the value is of."""
+_KEY = re.compile(r"(?:id|no|nbr|num|number|code|key)$", re.IGNORECASE)
 _NOUN = 3
 _PLACE = re.compile(r"position|rank|place|order|standing|finish", re.IGNORECASE)
 _SEX = re.compile(r"\bsex|gender|(?<=[a-z])Sex", re.IGNORECASE)
@@ -151,7 +156,8 @@ class _Reader:
             return self._null(node, negated)
         if isinstance(node, exp.In):
             if node.args.get("query") is not None:
-                return "filter" if negated and not self.said.negative() else ""
+                ranked = node.args["query"].find(exp.Max, exp.Min) is not None and self.said.superlative()
+                return "filter" if negated and not (self.said.negative() or ranked) else ""
             return self._constants(node, node.this, node.expressions)
         if isinstance(node, exp.Between):
             return self._constants(node, node.this, [node.args["low"], node.args["high"]])
@@ -163,7 +169,7 @@ class _Reader:
         if self._constant(right) is not None:
             return self._constants(node, left, [right])
         if isinstance(node, _INEQUALITIES) and self._reads(left) and self._reads(right):
-            return "" if self.said.compared() else "filter"
+            return "" if self.said.compared() else "evidence" if self.evidence.compared() else "filter"
         return ""
 
     def _reads(self, node: exp.Expr) -> bool:
@@ -205,7 +211,15 @@ class _Reader:
         ]
         if not missing:
             return ""
-        return "evidence" if all(self._in_evidence(c) for c in missing) else "filter"
+        if all(self._in_evidence(c) for c in missing):
+            return "evidence"
+        return "" if self._coded(node, subject) else "filter"
+
+    def _coded(self, node: exp.Expr, subject: exp.Expr) -> bool:
+        """Whether a number may only be the key of a thing that the request names: a key is asked for, no number is said."""
+        if not isinstance(node, exp.EQ | exp.In) or not isinstance(subject, exp.Column):
+            return False
+        return _KEY.search(subject.name) is not None and not self.said.numbers
 
     def _in_evidence(self, constant: _Constant) -> bool:
         text = constant.value.strip("% ")
@@ -225,8 +239,8 @@ class _Reader:
             keys = [literal.this for literal in subject.find_all(exp.Literal)]  # of a JSON path
             names = [*(column.name for column in columns), *keys, *(info.meaning for info in infos)]
             if any(map(_SEX.search, names)):
-                return said.name(text)
-            if said.topic(names, self.nouns):
+                return said.name(text) or _SEX.search(said.text) is not None
+            if said.topic(names, self.nouns) or all(_VALUE.search(column.name) for column in columns):
                 return True
             # A rank that the query makes itself, or a column of places: the first one is said by a superlative.
             if text == "1" and (not infos or any(map(_PLACE.search, names))) and said.superlative():
@@ -251,8 +265,19 @@ class _Reader:
             value = float(text)
             if value == 0:
                 inequality = isinstance(node, exp.GT | exp.NEQ | exp.GTE)
-                return said.negative() or (inequality and said.some()) or said.compared()
-            if "%m" in subject.sql(dialect=self.dialect) and said.month(int(value)):
+                named = said.topic(column.name for column in subject.find_all(exp.Column))
+                return said.negative() or (inequality and (named or said.some())) or said.compared()
+            if value == 1 and isinstance(node, exp.GTE | exp.GT) and said.some():
+                return True
+            if isinstance(node, exp.EQ) and said.superlative() and self._extreme(subject):
+                return True
+            if re.search(r"%m|\bSUBSTR", subject.sql(dialect=self.dialect)) and said.month(int(value)):
+                return True
+            if any(_THOUSANDS.search(column.name) for column in subject.find_all(exp.Column)) and said.number(
+                value * 1000
+            ):
+                return True
+            if isinstance(node, exp.EQ) and 1800 < value < 2100 and said.next_to() and said.number(value, True):
                 return True
             return said.number(value, isinstance(node, _INEQUALITIES)) or (value == int(value) and said.name(text))
         if _DATE.fullmatch(text):
@@ -261,7 +286,15 @@ class _Reader:
             return said.negative()
         if part and (text.casefold() in said.text.casefold()):
             return True
-        return said.name(text)
+        return said.name(text) or (isinstance(node, exp.NEQ) and said.only())
+
+    def _extreme(self, subject: exp.Expr) -> bool:
+        """Whether the evidence calls a column's value its maximum or minimum, which a superlative then names."""
+        names = "|".join(re.escape(column.name) for column in subject.find_all(exp.Column))
+        return (
+            bool(names)
+            and re.search(rf"(?:max|min)\s*\(\W*(?:{names})\b", self.unit.evidence, re.IGNORECASE) is not None
+        )
 
     def _explained(self, info: ColumnInfo, text: str) -> bool:
         """Whether the words that follow a code in its column's meaning are said in the request."""
@@ -280,9 +313,9 @@ class _Reader:
         if picked is None:
             return ""
         if picked.find(exp.Avg):
-            return "" if self.said.average() else "filter"
+            return "" if self.said.average() else "evidence" if self.evidence.average() else "filter"
         if picked.find(exp.Max, exp.Min):
-            return "" if self.said.superlative() or self.said.compared() else "filter"
+            return "" if self.said.superlative() or self.said.compared() else self._ranked("filter")
         if isinstance(node, exp.NEQ):
             return "" if self.said.negative() else "filter"
         return ""
@@ -295,14 +328,15 @@ class _Reader:
             or isinstance(inside, exp.Case | exp.If)
         ):
             return ""
+        kind = "evidence" if "null" in self.evidence.words else "filter"
         if not negated:
-            return "" if self.said.negative() else "filter"
+            return "" if self.said.negative() or self.said.current() else kind
         columns = [column.name for column in node.this.find_all(exp.Column)]
         used = [column.name.lower() for column in self.tree.find_all(exp.Column)]
         meanings = [info.meaning for name in columns for info in self.columns.get(name.lower(), ())]
         keys = [literal.this for literal in node.this.find_all(exp.Literal)]  # of a JSON path
         alone = all(used.count(name.lower()) == 1 for name in columns)
-        return "filter" if alone and not self.said.topic([*columns, *keys, *meanings]) else ""
+        return kind if alone and not self.said.topic([*columns, *keys, *meanings]) else ""
 
     # ---- limits, order, duplicates ----
 
