@@ -135,7 +135,10 @@ def test_a_behavior_of_one_template_has_no_recall_and_does_not_count() -> None:
 
 
 def test_groups_of_templates() -> None:
-    assert template_group("single/plain/clauses/2#3", 7) == template_group("single/plain/clauses/2#0", 8)
+    """A template is its text: attempts do not tell it apart, nor does the behavior that uses it."""
+    assert template_group("single/plain/clauses/0#3", 7) == template_group("single/plain/clauses/0#0", 8)
+    assert template_group("single/plain/clauses/0#0", 7) != template_group("single/plain/clauses/1#0", 7)
+    assert template_group("single/neutral/clauses/0#0", 7) == template_group("parallel/neutral/clauses/0#1", 8)
     assert template_group("llm/request_wording@ab#0", 7) != template_group("llm/request_wording@ab#0", 8)
     with pytest.raises(ValueError, match="2 requests, 1 behaviors"):
         cue_audit(["a", "b"], ["single"], ["t", "t"], [["u"], ["v"]], 0)

@@ -6,8 +6,8 @@ in `templates/`, the renderer), and whether constraints are stated (`unstated`).
 The classifier is a bag of words and word pairs under logistic regression with balanced classes. It must judge by wording habits,
 not by recognising what it has seen, so folds are grouped twice: the templates of a test fold occur in no training row, and a
 training row that shares a source unit with any test row is left out. Texts that a model wrote (`llm/…`) have no template in
-common: each is a group of its own. The same template text under two behaviors should carry one name, or it is learnt as
-one behavior and tested as the other.
+common: each is a group of its own. One template text that serves two behaviors is one group: under two names it would be learnt
+as one behavior and tested as the other, which pushes the figure below chance.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+
+from tasks_lib.contracts.wording import templates as template_texts
+from tasks_lib.protocol.vocabulary import Behavior
 
 CUE_PATTERN = re.compile(r"registered data sources|source-grounded synthesis|identify.*sources", re.IGNORECASE)
 """The published surface cues of exploratory requests (83.2 % of the paper's)."""
@@ -65,8 +68,18 @@ class CueAudit:
 
 
 def template_group(template: str, row: int) -> str:
-    """The group of a template name: without its attempt (`…#2`); a text that a model wrote stands alone."""
-    return f"{template}/{row}" if template.startswith("llm/") else template.split("#", 1)[0]
+    """What a template name stands for: its text, whatever behavior it is used for; a text that a model wrote stands alone.
+
+    `<behavior>/<style>/<kind>/<number>#<attempt>` gives the text; any other name is its own group.
+    """
+    if template.startswith("llm/"):
+        return f"{template}/{row}"
+    name = template.split("#", 1)[0]
+    parts = name.split("/")
+    if len(parts) != 4:
+        return name
+    behavior, style, _, number = parts
+    return template_texts(Behavior(behavior), style)[int(number)][1]
 
 
 def cue_audit(
