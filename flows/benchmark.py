@@ -10,25 +10,19 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from pydantic import Field
 
+from flows.units import AUDIT_CODE, audited
 from tasks_lib.contracts import profiles
 from tasks_lib.contracts.building import build
 from tasks_lib.contracts.release import Release, ReleaseDamaged
-from tasks_lib.corpora import tasks as corpora_tasks
 from tasks_lib.corpora.embedded import materialise
-from tasks_lib.corpora.layer import read_source
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.client import open_model
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
-from tasks_lib.store.artifacts import ArtifactStore
-from tasks_lib.store.jobs import Job
 from tasks_lib.store.keys import artifact_key, code_digest
 from tasks_lib.store.ledgers import Ledger
-from tasks_lib.store.schemas import UNITS
 from tasks_lib.store.settings import settings
-from tasks_lib.store.tasks import ensure
 
-AUDIT_CODE = ("tasks_lib/corpora", "tasks_lib/sql", "tasks_lib/protocol")
 BUILD_CODE = ("tasks_lib/contracts", "tasks_lib/catalog", "tasks_lib/models/embeddings.py", *AUDIT_CODE)
 EMBEDDED_SEED = 1
 
@@ -54,27 +48,11 @@ async def build_release(
         raise NothingToBuild(
             "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
         )
-    where = settings()
-    store = ArtifactStore(where.resolved_store_url)
     invocation = f"build:{uuid.uuid4().hex[:8]}"
-    sources, units = [], {}
-    for corpus, root in roots.items():
-        source = read_source(corpus, root.resolve())
-        key = artifact_key(UNITS.stage, {"corpus": source.digest}, {"code": code_digest(*AUDIT_CODE)})
-        job = Job(
-            "tasks_lib.corpora.layer:audit_rows",
-            UNITS.name,
-            key,
-            where.resolved_store_url,
-            where.resolved_ledger_url,
-            invocation,
-            {"corpus": str(corpus), "root": str(root.resolve())},
-            {"corpus": source.digest},
-        )
-        await ensure(corpora_tasks.units, job, f"units {corpus}", here=True)
-        sources.append(source)
-        units[corpus] = store.read(UNITS, key)
-    ledger = Ledger(where.resolved_ledger_url, run=invocation)
+    found = await audited(roots, invocation)
+    sources = [source for source, _ in found]
+    units = {source.corpus: rows for source, rows in found}
+    ledger = Ledger(settings().resolved_ledger_url, run=invocation)
     try:
         async with SqlRunner(ledger) as runner:
             model = open_model(renderer, ledger) if renderer else None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from corpora_support import write_bird, write_json, write_lines, write_livesqlbench, write_spider
+from corpora_support import KENNEL_DUMP, write_bird, write_json, write_lines, write_livesqlbench, write_spider
 
 from tasks_lib.corpora import bird, livesqlbench, spider
 from tasks_lib.corpora.files import CorpusError
@@ -24,6 +24,11 @@ def spoil_page(path: Path) -> None:
     whole = bytearray(path.read_bytes())
     whole[100:400] = b"\xff" * 300
     path.write_bytes(bytes(whole))
+
+
+def _end_at(path: Path, place: str) -> None:
+    text = path.read_text("utf-8")
+    path.write_text(text[: text.index(place)], "utf-8")
 
 
 SPIDER: list[tuple[str, Callable[[Path], object], str, str]] = [
@@ -236,6 +241,24 @@ LIVE: list[tuple[str, Callable[[Path], object], str, str]] = [
         lambda r: (r / "dumps/kennel_full.sql").write_text("-- nothing\n"),
         "kennel_full.sql",
         "found no CREATE TABLE statement",
+    ),
+    (
+        "dump cut in a COPY block",
+        lambda r: _end_at(r / "dumps/kennel_full.sql", "2\twhippet"),
+        "kennel_full.sql",
+        "a whole PostgreSQL dump, found one that is cut short .it ends inside a COPY block",
+    ),
+    (
+        "dump cut in a statement",
+        lambda r: _end_at(r / "dumps/kennel_full.sql", "    ADD CONSTRAINT dogs_breed"),
+        "kennel_full.sql",
+        "cut short .it ends inside a statement",
+    ),
+    (
+        "dump cut between statements",
+        lambda r: (r / "dumps/kennel_full.sql").write_text(f"-- PostgreSQL database dump\n{KENNEL_DUMP}", "utf-8"),
+        "kennel_full.sql",
+        "cut short .its closing line is missing",
     ),
     (
         "no units and no solutions",

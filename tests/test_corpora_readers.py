@@ -167,11 +167,15 @@ def test_a_filled_solution_is_the_gold(tmp_path: Path) -> None:
             {**task, "instance_id": "kennel_1", "sol_sql": ['SELECT COUNT(*) FROM "Dogs"']},
             {**task, "instance_id": "kennel_2", "sol_sql": []},
             {**task, "instance_id": "kennel_3", "sol_sql": ["DELETE FROM breeds"], "category": "Management"},
+            {**task, "instance_id": "kennel_4", "sol_sql": ["SELECT 4"], "preprocess_sql": ["DELETE FROM breeds"]},
+            {**task, "instance_id": "kennel_5", "sol_sql": "SELECT breed_key FROM breeds"},
             {**task, "instance_id": "aviary_1", "sol_sql": ["SELECT 1"], "selected_database": "aviary"},
         ],
     )
     source = livesqlbench.read(root)
-    (question,) = source.questions
+    question, text = source.questions
+    assert text.sql == "SELECT breed_key FROM breeds", "a solution that is one text is one statement"
+    assert "3 tasks have no solution" in " ".join(source.notes)
     assert (question.unit_id, question.sql) == ("livesqlbench:kennel_1", 'SELECT COUNT(*) FROM "Dogs"')
     assert question.evidence == "Light Dog: A dog under 15 kg. Weight < 15"
     assert "1 questions over databases without a dump are left out." in source.notes

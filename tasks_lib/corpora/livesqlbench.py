@@ -150,6 +150,12 @@ def _questions(
         for index, record in enumerate(tasks)
         if (question := _solved(tasks_file, index, record, knowledge)) is not None
     ]
+    notes = []
+    if questions and len(questions) < len(tasks):
+        notes.append(
+            f"{len(tasks) - len(questions)} tasks have no solution, or one that changes data or needs changed data; they are left "
+            f"out, and {UNITS} is not read beside solutions."
+        )
     if not questions:
         fields = {"database": "db_id", "question": "question", "sql": "sql"}
         records = read_lines(_CORPUS, units_file, f"questions with gold SQL, as no task of {TASKS} has its solution")
@@ -160,13 +166,17 @@ def _questions(
     check_unique(_CORPUS, root, questions)
     kept = [question for question in questions if question.database in dumps]
     lost = len(questions) - len(kept)
-    return kept, [f"{lost} questions over databases without a dump are left out."] if lost else []
+    if lost:
+        notes.append(f"{lost} questions over databases without a dump are left out.")
+    return kept, notes
 
 
 def _solved(path: Path, index: int, record: Record, knowledge: Mapping[str, Mapping[int, str]]) -> Question | None:
-    """The task as a question, or None when its solution is withheld or it changes data (category Management)."""
-    solution = [part for part in record.get("sol_sql") or () if isinstance(part, str) and part.strip()]
-    if not solution or record.get("category") == "Management":
+    """The task as a question, or None: its solution is withheld, or data are changed by it (Management) or before it."""
+    given = record.get("sol_sql") or ()
+    parts = [given] if isinstance(given, str) else given
+    solution = [part for part in parts if isinstance(part, str) and part.strip()]
+    if not solution or record.get("category") == "Management" or record.get("preprocess_sql"):
         return None
     fields = {"database": "selected_database", "question": "query", "sql": "sql"}
     named = knowledge.get(str(record.get("selected_database")), {})

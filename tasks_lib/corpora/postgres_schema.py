@@ -48,14 +48,34 @@ def read_dump(
     Views are named only: their columns are known to the engine alone.
 
     Raises:
-        CorpusError: no such file, no CREATE TABLE in it, or one that cannot be read.
+        CorpusError: no such file, no CREATE TABLE in it, one that cannot be read, or a dump that is cut short: the server
+            would load what is there without a complaint.
     """
     try:
+        _check_end(path)
         with path.open(encoding="utf-8", errors="replace") as lines:
             statements = list(_statements(lines))
     except (FileNotFoundError, NotADirectoryError):
         raise CorpusError(corpus, path, "a plain PostgreSQL dump", "no such file") from None
+    except _CutShort as reason:
+        raise CorpusError(corpus, path, "a whole PostgreSQL dump", f"one that is cut short ({reason})") from None
     return _read(corpus, path, statements, meanings)
+
+
+class _CutShort(Exception):
+    pass
+
+
+_FIRST, _LAST = b"-- PostgreSQL database dump\n", b"-- PostgreSQL database dump complete"
+
+
+def _check_end(path: Path) -> None:
+    """pg_dump says where a dump begins and where it is complete."""
+    with path.open("rb") as stream:
+        begins = _FIRST in stream.read(4096)
+        stream.seek(max(0, path.stat().st_size - 4096))
+        if begins and _LAST not in stream.read():
+            raise _CutShort("its closing line is missing")
 
 
 def read_description(
@@ -140,6 +160,8 @@ def _statements(lines: Iterable[str]) -> Iterator[str]:
             if statement[:5].upper() != "ALTER" or _KEYS.search(statement):
                 yield statement
             kept = None
+    if copying or not begins:
+        raise _CutShort("it ends inside a COPY block" if copying else "it ends inside a statement")
 
 
 def _name(node: exp.Expression | None) -> str:

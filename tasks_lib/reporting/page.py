@@ -16,7 +16,7 @@ from tasks_lib.reporting.run_tables import ReportError, RunTables
 from tasks_lib.reporting.tables import headline_text
 from tasks_lib.reporting.views import View
 
-__all__ = ["ReportError", "RunTables", "headline_text", "page_html", "write_page"]
+__all__ = ["ReportError", "RunTables", "headline_text", "page_html", "render", "write_page", "write_whole"]
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -126,6 +126,11 @@ def sections(run: RunTables) -> list[Section]:
 
 def page_html(run: RunTables) -> str:
     """The whole page as text; the same run gives the same bytes."""
+    return render("page.html.j2", record=run.record, warnings=appendix.warnings(run), sections=sections(run))
+
+
+def render(template: str, **values: object) -> str:
+    """A page of this folder's style from one of its templates."""
     import jinja2
 
     env = jinja2.Environment(
@@ -135,22 +140,25 @@ def page_html(run: RunTables) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    html = env.get_template("page.html.j2").render(
-        record=run.record,
-        warnings=appendix.warnings(run),
-        sections=sections(run),
+    html = env.get_template(template).render(
         css=(TEMPLATES / "page.css").read_text("utf-8") + figures.palette_css(),
         script=(TEMPLATES / "sort.js").read_text("utf-8"),
+        **values,
     )
     return re.sub(r"\n\s*\n+", "\n", html)
 
 
 def write_page(run: RunTables, out: Path) -> Path:
     """Write the page to the file `out`, whole or not at all, and return it. Raises ReportError when `out` is a folder."""
+    return write_whole(page_html(run), out)
+
+
+def write_whole(html: str, out: Path) -> Path:
+    """Write a page to the file `out`, whole or not at all, and return it. Raises ReportError when `out` is a folder."""
     if out.is_dir():
         raise ReportError(f"{out} is a folder, expected a file name such as {out / 'index.html'}; name the file.")
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(f".{out.name}.{os.getpid()}")
-    draft.write_text(page_html(run), "utf-8")
+    draft.write_text(html, "utf-8")
     os.replace(draft, out)
     return out

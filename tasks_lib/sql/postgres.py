@@ -65,6 +65,13 @@ class PostgresServer:
         Raises:
             ServerUnavailable: nothing answers there.
         """
+        try:
+            conninfo.conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            raise ServerUnavailable(
+                f"DSABENCH_POSTGRES_URL is no connection string ({' '.join(str(error).split())}), expected one such as "
+                "postgresql://user:password@host:5432/postgres; correct it, or unset it to use the embedded server."
+            ) from None
         server = cls(url, bundled_psql(), None)
         server._connect("postgres").close()
         return server
@@ -248,8 +255,9 @@ class PostgresServer:
             return psycopg.connect(self._dsn(database), autocommit=True, connect_timeout=30)
         except psycopg.OperationalError as error:
             where = conninfo.conninfo_to_dict(self._admin)
+            reason = " ".join(str(error).split())
             raise ServerUnavailable(
-                f"No PostgreSQL server answers at {where.get('host', 'localhost')} ({error}); start it, or unset "
+                f"No PostgreSQL server answers at {where.get('host', 'localhost')} ({reason}); start it, or unset "
                 "DSABENCH_POSTGRES_URL to use the embedded one."
             ) from error
 
