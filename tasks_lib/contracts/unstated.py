@@ -29,6 +29,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import sqlglot
@@ -107,28 +108,38 @@ class _Constant:
     number: bool
 
 
+@lru_cache(maxsize=64)
+def _read(text: str) -> Said:
+    return Said(text)
+
+
 class _Reader:
     """One query against one request."""
 
     def __init__(self, request: str, unit: Unit, database: CorpusDatabase, exempt: frozenset[str]) -> None:
         self.unit, self.exempt = unit, exempt
-        self.said, self.evidence = Said(request), Said(unit.evidence)
+        self.said, self.evidence = _read(request), _read(unit.evidence)
         self.dialect = DIALECTS[unit.corpus]
         try:
             self.tree = sqlglot.parse_one(unit.sql, read=self.dialect)
         except sqlglot.errors.SqlglotError as error:
             raise ValueError(f"gold SQL of {unit.unit_id} cannot be parsed ({error}), expected one query.") from error
-        self.strings = {text.lower() for text in references(unit.sql, database).dqs_literals}
+        quoted = references(unit.sql, database).dqs_literals if '"' in unit.sql else ()
+        self.strings = {text.lower() for text in quoted}
+        self.tables = [table for table in database.tables if table.name.lower() in unit.tables]
         self.columns: dict[str, list[ColumnInfo]] = {}
+        for column in (column for table in self.tables for column in table.columns):
+            self.columns.setdefault(column.name.lower(), []).append(column)
+
+    @cached_property
+    def nouns(self) -> frozenset[str]:
+        """What the rows are, by a table's name or the meanings of many columns: saying it says nothing of one column."""
         counted: Counter[str] = Counter()
-        for table in database.tables:
-            if table.name.lower() in unit.tables:
-                counted.update(dict.fromkeys(map(stem, words(table.name.replace("_", " "))), _NOUN))
-                for column in table.columns:
-                    self.columns.setdefault(column.name.lower(), []).append(column)
-                    counted.update(set(map(stem, words(column.meaning))))
-        # What the rows are, by the table's name or the meanings of many columns: saying it says nothing of one column.
-        self.nouns = frozenset(word for word, times in counted.items() if times >= _NOUN)
+        for table in self.tables:
+            counted.update(dict.fromkeys(map(stem, words(table.name.replace("_", " "))), _NOUN))
+            for column in table.columns:
+                counted.update(set(map(stem, words(column.meaning))))
+        return frozenset(word for word, times in counted.items() if times >= _NOUN)
 
     def findings(self) -> Iterator[Unstated]:
         for node in self.tree.find_all(*_COMPARISONS, exp.Is, exp.Except, exp.Exists, bfs=False):
