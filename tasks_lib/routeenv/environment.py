@@ -13,7 +13,7 @@ from typing import Any
 
 from tasks_lib.protocol.records import PublicTask
 from tasks_lib.routeenv.actions import ACTIONS, HERMES_TOOLS, ArgumentError, read_arguments
-from tasks_lib.routeenv.observations import Answer, Item, Observation
+from tasks_lib.routeenv.observations import MAX_CHARACTERS, Answer, Item, Observation
 from tasks_lib.routeenv.rows import Row
 from tasks_lib.routeenv.search import Catalog
 
@@ -52,10 +52,11 @@ class RouteEnv:
     """One episode over the catalog. Not shared between episodes; the catalog is.
 
     `evidence`: evidence ids observed so far, each with the database it counts for, in order of appearance.
+    `cap`: characters of an observation; only people, who may read on, ask for more than the default.
     `observed`: databases that appeared in an observation, in order of appearance. `transcript`: every call with its answer.
     """
 
-    def __init__(self, catalog: Catalog, task: PublicTask, step_budget: int = 30) -> None:
+    def __init__(self, catalog: Catalog, task: PublicTask, step_budget: int = 30, cap: int = MAX_CHARACTERS) -> None:
         unknown = [name for name in task.allowlist if name not in catalog.databases]
         if unknown:
             raise ValueError(
@@ -64,6 +65,7 @@ class RouteEnv:
         self.catalog = catalog
         self.task = task
         self.step_budget = step_budget
+        self.cap = cap
         self.evidence: dict[str, str] = {}
         self.transcript: list[Step] = []
         self._allowed = frozenset(task.allowlist)
@@ -92,7 +94,7 @@ class RouteEnv:
                 found = read_arguments(action, arguments)
                 # Every action is the method of its name; the names are a closed list that `read_arguments` has checked.
                 answer: Callable[..., Answer] = getattr(self, f"_{action}")
-                observation, evidence = answer(**found).finish()
+                observation, evidence = answer(**found).finish(self.cap)
             except ArgumentError as error:
                 observation, evidence = Observation("", {}, (), (), str(error)), {}
             for name, database in evidence.items():

@@ -52,12 +52,12 @@ class Answer:
     lists: dict[str, Sequence[Item]] = field(default_factory=dict)
     omitted: dict[str, int] = field(default_factory=dict)
 
-    def finish(self) -> tuple[Observation, dict[str, str]]:
-        """The observation, and the database each of its evidence ids counts for."""
+    def finish(self, cap: int = MAX_CHARACTERS) -> tuple[Observation, dict[str, str]]:
+        """The observation of at most `cap` characters, and the database each of its evidence ids counts for."""
         data: dict[str, Any] = {name: _clipped(value) for name, value in self.head.items()}
         lists = {name: [_clipped(dict(item.shown)) for item in items] for name, items in self.lists.items()}
         sizes = {name: [len(_line(row)) + 2 for row in rows] for name, rows in lists.items()}
-        room = MAX_CHARACTERS - len(_line(data)) - 200
+        room = cap - len(_line(data)) - 200
         used = list(self.head_items)
         lines = [f"{_line(name)}: {_line(value)}" for name, value in data.items()]
         omitted = dict(self.omitted)
