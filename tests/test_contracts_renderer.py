@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from contracts_support import make_bench, make_source, propose, reworded
+from contracts_support import make_bench, make_source, reworded
 from routing_support import Scripted
 from servers import in_turn, model_server, says
 
-from tasks_lib.contracts import gates, sequential
-from tasks_lib.contracts.contract import Candidate, Unit
-from tasks_lib.contracts.interactive import candidates as interactive_candidates
+from tasks_lib.catalog.identities import Identities
+from tasks_lib.contracts import gates
+from tasks_lib.contracts.contract import Candidate, Unit, freeze
 from tasks_lib.contracts.proposals import Bench, Proposal, Refusal
 from tasks_lib.contracts.renderer import MAX_REGENERATIONS, examples, literals, read, render, task_text
 from tasks_lib.contracts.wording import Wording
 from tasks_lib.models.backends import BackendSpec, offline_backends
 from tasks_lib.models.chat import BackendMisconfigured, ChatReply, ChatRequest, ProviderUnavailable
 from tasks_lib.models.client import open_model
-from tasks_lib.protocol.records import Branch
+from tasks_lib.protocol.records import Binding, Branch, PublicTask
 from tasks_lib.protocol.vocabulary import Audience, Behavior, CallOutcome, Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.ledgers import Ledger
@@ -35,24 +35,44 @@ class Room:
     def __init__(self, bench: Bench, units: dict[str, Unit]) -> None:
         self.bench, self.units = bench, units
 
+    def propose(self, candidate: Candidate, *others: str) -> Proposal:
+        identities = Identities(b"test key")
+        public_ids = {name: identities.database(Corpus.SPIDER, name) for name in self.bench.pool.databases}
+        names = tuple(sorted({*candidate.databases, *others}))
+        task = PublicTask("task_1", Corpus.SPIDER, "", tuple(public_ids[name] for name in names))
+        return Proposal(candidate, names, freeze(candidate, "task_1", public_ids.__getitem__), task, public_ids)
+
     def parallel(self) -> Proposal:
         units = (self.units["film-chile"], self.units["song-singer"])
         candidate = Candidate(Corpus.SPIDER, Behavior.PARALLEL, units, aggregation="all", theme="films and songs")
-        return propose(self.bench, candidate, "leaf_shop")
+        return self.propose(candidate, "leaf_shop")
 
     def sequential(self) -> Proposal:
         up, down = self.units["film-top"], self.units["song-singer"]
-        link = sequential.binding(self.bench.pool, up, down)
-        assert link is not None
+        sql = "SELECT singer FROM songs WHERE song_title = :binding"
+        link = Binding(
+            up.unit_id, down.unit_id, "films.film_title", 0, "Glass Tower", sql, "Who sang the song {binding}?"
+        )
         edge = (up.unit_id, down.unit_id)
         candidate = Candidate(Corpus.SPIDER, Behavior.SEQUENTIAL, (up, down), (edge,), (link,), aggregation="last")
-        return propose(self.bench, candidate, "leaf_shop")
+        return self.propose(candidate, "leaf_shop")
 
-    def interactive(self) -> Proposal:
-        found = [
-            c for c in interactive_candidates(self.bench.pool) if set(c.unit_ids) == {"shop-salem", "clinic-salem"}
-        ]
-        return propose(self.bench, found[0], "wave_radio")
+    def interactive(self) -> Candidate:
+        """A question that is asked of two databases, and says in one of them whose records are meant."""
+        shop, clinic = self.units["shop-salem"], self.units["clinic-salem"]
+        own = replace(shop, question="How many clients of the shop live in Salem?", literals=("Salem", "shop"))
+        branches = (
+            Branch("a", shop.unit_id, "I mean the garden shop.", "the garden shop"),
+            Branch("b", clinic.unit_id, "I mean the clinic.", '"the clinic"'),
+        )
+        return Candidate(
+            Corpus.SPIDER,
+            Behavior.INTERACTIVE,
+            (own, clinic),
+            branches=branches,
+            slot_question="Whose records do you mean?",
+            shared_question="How many people live in Salem?",
+        )
 
     def check(self, proposal: Proposal) -> Callable[[Wording], Refusal | None]:
         return lambda w: gates.first_refusal(gates.WORDING, self.bench, reworded(proposal, w.request))
@@ -163,18 +183,12 @@ async def test_the_upstream_value_is_never_shown_not_even_as_feedback(room: Room
 
 
 async def test_the_slot_stays_open(room: Room) -> None:
-    good = room.interactive()
-    first, second = good.candidate.units
-    units = (replace(first, question="How many clients of the shop live in Salem?", literals=("Salem", "shop")), second)
-    branches = tuple(Branch(b.branch_id, b.unit_id, b.answer, v) for b, v in zip(good.candidate.branches, ("the garden shop", "the clinic"), strict=True))  # fmt: skip
-    candidate = replace(
-        good.candidate, units=units, branches=branches, shared_question="How many people live in Salem?"
-    )
+    candidate = room.interactive()
     text = task_text(candidate, room.bench.pool)
     assert "How many people live in Salem?" in text
     assert not any(word in text for word in ("shop", "clinic", "SELECT", "patients"))
     assert literals(candidate) == ("Salem",)
-    for words in ("of the garden shop", "of that shop"):
+    for words in ("of the garden shop", "of that shop", "of the clinic"):
         with pytest.raises(ValueError, match="settles what must stay open"):
             read(json.loads(said(f"How many people {words} live in Salem?", "How many")), candidate)
     _, contributions = read(json.loads(said("How many people live in Salem?", "How many people")), candidate)

@@ -178,7 +178,7 @@ def _slot_value(candidate: Candidate, request: str) -> str:
         return ""
     kept = {text.casefold() for text in literals(candidate)}
     own = [literal for unit in candidate.units for literal in locked(unit.question, unit.literals)]
-    values = [branch.value for branch in candidate.branches]
+    values = [branch.value.strip('"') for branch in candidate.branches]
     return next((v for v in (*values, *own) if v.casefold() not in kept and stands_in(request, v)), "")
 
 

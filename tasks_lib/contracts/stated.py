@@ -288,7 +288,7 @@ class Said:
         return self._abbreviated(squeezed, words(literal))
 
     def _abbreviated(self, squeezed: str, parts: list[str]) -> bool:
-        if len(parts) > 1 and "".join(part[0] for part in parts) in self.words:
+        if len(parts) > 1 and stem("".join(part[0] for part in parts)) in self.stems:
             return True
         if not 2 <= len(squeezed) <= 4 or not squeezed.isalpha():
             return False

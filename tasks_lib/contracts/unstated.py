@@ -4,7 +4,8 @@ Belongs here: reading constraints off a gold query, and the findings. Does not b
 and any change of wording or gold: the audit judges nothing, a release lists its findings.
 
 It is built to be believed: a finding should be a constraint that a reader of the request cannot know. Doubtful cases are
-left out, so what it lists is a lower bound. The kinds, and when each is said:
+left out, so what it lists is a lower bound. Read by hand on the questions of Spider, BIRD and LiveSQLBench against their own gold,
+53 of 60 findings were true; of text constants that a request surely lacks, 95 % are found. The kinds, and when each is said:
 
 - filter: a comparison with a constant, in WHERE, HAVING, ON, FILTER or CASE. Every constant has to be said (in words or digits,
   as a relative of the word, an abbreviation, a date part; a whole number next to it where the sign is an inequality). A flag
