@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tasks_lib.contracts.phrases import clause, referent, with_referent
-from tasks_lib.contracts.questions import distinctive, locked, normal, plural, stem, themes
+from tasks_lib.contracts.questions import distinctive, locked, normal, plural, stem
 from tasks_lib.contracts.wording import listed, templates, tidy
 from tasks_lib.protocol.vocabulary import Behavior
 
@@ -134,9 +136,7 @@ def test_locked_literals_are_those_the_question_shows() -> None:
     assert locked("How many boats over 30 feet are in Salem?", ["Salem", "30", "hidden"]) == ("Salem", "30")
 
 
-def test_themes_are_measures_then_things() -> None:
-    found = themes("What is the average price of the tickets?", {"price", "ticket"})
-    assert [theme.label for theme in found if not theme.broad] == ["average prices", "prices", "tickets"]
+def test_stems_and_plurals() -> None:
     assert stem("cities") == "city"
     assert plural("city") == "cities"
 
@@ -147,6 +147,8 @@ def test_sentences_are_clean() -> None:
     assert tidy("How many boats are there? Sort by name.") == "How many boats are there? Sort by name."
     assert listed(["a", "b"]) == "a and b"
     assert listed(["a, b", "c"]) == "a, b; and c"
+    assert listed(["a and b", "c"]) == "a and b, and c"
+    assert tidy("Which boat sank? Leave out boats whose owner is known.").endswith("known.")
 
 
 def test_behaviors_share_no_phrase_that_all_their_templates_carry() -> None:
@@ -155,3 +157,17 @@ def test_behaviors_share_no_phrase_that_all_their_templates_carry() -> None:
         assert len({text for _, text in found}) >= 4
         words = [set(text.lower().split()) for _, text in found]
         assert not set.intersection(*words) - {"{theme}"}
+
+
+def test_neutral_templates_are_one_set_for_all_behaviors() -> None:
+    sets = {templates(behavior, "neutral") for behavior in Behavior}
+    assert len(sets) == 1
+    for _, text in sets.pop():
+        assert "{theme}" not in text
+
+
+@pytest.mark.parametrize("behavior", list(Behavior))
+def test_no_template_shows_the_surface_pattern_of_the_published_requests(behavior: Behavior) -> None:
+    cue = re.compile(r"registered data sources|source-grounded synthesis|identify.*sources", re.IGNORECASE)
+    for style in ("plain", "neutral"):
+        assert not [text for _, text in templates(behavior, style) if cue.search(text)]

@@ -12,7 +12,10 @@ from functools import cached_property
 from typing import TypeVar
 
 from tasks_lib.contracts.contract import Unit
-from tasks_lib.contracts.questions import Theme, content, locked, normal, stem, themes, words
+from tasks_lib.contracts.facts import Fact, read, synonyms
+from tasks_lib.contracts.phrases import clause
+from tasks_lib.contracts.quality import faults, misspelled
+from tasks_lib.contracts.questions import content, locked, normal, stem, words
 from tasks_lib.corpora.model import CorpusDatabase
 from tasks_lib.corpora.references import references
 from tasks_lib.corpora.units import DISQUALIFYING
@@ -25,26 +28,15 @@ MAX_QUESTION = 260
 """Longer questions make unreadable requests once two or more stand together."""
 
 
-def schema_words(database: CorpusDatabase) -> frozenset[str]:
-    """Stems of the words in a database's title, table names, column names and column meanings."""
+def schema_words(database: CorpusDatabase, meanings: bool = True) -> frozenset[str]:
+    """Stems of the words in a database's title, table names, column names and, with `meanings`, column meanings."""
     texts = [database.title]
     for table in database.tables:
         texts.append(table.name)
         for column in table.columns:
-            texts += [column.name, column.meaning]
+            texts += [column.name, column.meaning] if meanings else [column.name]
     split = (re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ") for text in texts)
     return frozenset(stem(word) for text in split for word in words(text))
-
-
-def schema_nouns(database: CorpusDatabase) -> frozenset[str]:
-    """Stems of what a schema names: the last word of each table and column name, and the words of the title."""
-    found = {stem(word) for word in words(database.title)}
-    for table in database.tables:
-        for name in (table.name, *(column.name for column in table.columns)):
-            parts = words(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " "))
-            if parts:
-                found.add(stem(parts[-1]))
-    return frozenset(found)
 
 
 class Pool:
@@ -56,7 +48,8 @@ class Pool:
         self.key = key
         self.all_units = tuple(sorted(units, key=lambda unit: unit.unit_id))
         self.units = tuple(unit for unit in self.all_units if self._usable(unit))
-        self._themes: dict[str, tuple[Theme, ...]] = {}
+        self._clauses: dict[str, str | None] = {}
+        self._facts: dict[str, Fact] = {}
         self._specific: dict[str, bool] = {}
 
     def _usable(self, unit: Unit) -> bool:
@@ -95,6 +88,11 @@ class Pool:
         return {name: schema_words(database) for name, database in self.databases.items()}
 
     @cached_property
+    def named_by(self) -> dict[str, frozenset[str]]:
+        """Database -> stems of its title and of the names in its schema."""
+        return {name: schema_words(database, meanings=False) for name, database in self.databases.items()}
+
+    @cached_property
     def word_count(self) -> dict[str, int]:
         """Stem -> number of databases whose schema has it."""
         counts: dict[str, int] = {}
@@ -104,21 +102,44 @@ class Pool:
         return counts
 
     @cached_property
-    def nouns(self) -> frozenset[str]:
-        """Stems of what the schemas of the corpus name."""
-        return frozenset[str]().union(*map(schema_nouns, self.databases.values()))
+    def meanings_of(self) -> dict[str, frozenset[str]]:
+        """Database -> its schema words, those of one meaning (shop, store) as one."""
+        return {name: frozenset(map(_meaning, found)) for name, found in self.words_of.items()}
 
-    def themes(self, unit: Unit) -> tuple[Theme, ...]:
-        """Themes of a unit's question, measures first."""
-        if unit.unit_id not in self._themes:
-            self._themes[unit.unit_id] = themes(unit.question, self.nouns)
-        return self._themes[unit.unit_id]
+    @cached_property
+    def fit(self) -> tuple[Unit, ...]:
+        """Usable units whose question a person could say (`quality.faults`) and place (`specific`)."""
+        specified = self.corpus is Corpus.LIVESQLBENCH
+        return tuple(
+            unit
+            for unit in self.units
+            if not faults(self.phrase(unit), specified)
+            and self.specific(unit)
+            and (specified or not misspelled(unit.question, self.words_of[unit.database]))
+        )
+
+    def phrase(self, unit: Unit) -> str:
+        """The question as a clause, or as it stands when no rule makes it one."""
+        return self.clause(unit) or unit.question
+
+    def clause(self, unit: Unit) -> str | None:
+        """The question as it stands after "tell me"; None when no rule is sure."""
+        if unit.unit_id not in self._clauses:
+            said = clause(unit.question)
+            self._clauses[unit.unit_id] = said and re.sub(r"\s+([,.;])", r"\1", said)
+        return self._clauses[unit.unit_id]
+
+    def fact(self, unit: Unit) -> Fact:
+        """What a unit reports."""
+        if unit.unit_id not in self._facts:
+            self._facts[unit.unit_id] = read(unit, self.databases[unit.database])
+        return self._facts[unit.unit_id]
 
     def specific(self, unit: Unit) -> bool:
         """Whether a person could tell from the question whose records it is about.
 
-        No other database is asked the same, and the question shows a constant, or a word that at most a quarter of the
-        schemas (never more than eight) know.
+        No other database is asked the same, and of all schemas only its own knows every word of the question that it knows
+        itself, at least two (shop and store count as one word). With a name in the question two other schemas may know them.
         """
         if unit.unit_id not in self._specific:
             self._specific[unit.unit_id] = self._points_home(unit)
@@ -127,11 +148,25 @@ class Pool:
     def _points_home(self, unit: Unit) -> bool:
         if len(self.asked_by[normal(unit.question)]) > 1:
             return False
+        own = self.meanings_of[unit.database]
+        asked = {_meaning(word) for word in content(unit.question)} & own
+        if not asked:
+            return False
+        knowing = sum(1 for known in self.meanings_of.values() if asked <= known)
         if any(not lit.isdigit() and len(lit) > 2 for lit in locked(unit.question, unit.literals)):
+            return knowing <= 3
+        return knowing == 1 and len(asked) >= 2
+
+    def telltale(self, unit: Unit) -> bool:
+        """Whether the question shows a constant, or a word that no other schema of the corpus knows."""
+        if locked(unit.question, (lit for lit in unit.literals if not lit.isdigit())):
             return True
-        few = max(2, min(8, len(self.databases) // 4))
         known = self.words_of[unit.database]
-        return any(word in known and self.word_count.get(word, 0) <= few for word in content(unit.question))
+        return any(word in known and self.word_count[word] == 1 for word in content(unit.question))
+
+
+def _meaning(word: str) -> str:
+    return synonyms().get(word, word)
 
 
 def disqualifying(unit: Unit) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """PRIVATE. Single: one database among distractors.
 
-A good candidate asks something that only one database of the corpus can answer: nobody else is asked the same, and its
-words or constants point at its own records.
+A good candidate asks something that a person could say and that only one database of the corpus can answer: nobody else is
+asked the same, and of all schemas only its own knows the words of the question (`Pool.fit`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from tasks_lib.protocol.vocabulary import Behavior
 def candidates(pool: Pool) -> Iterator[Candidate]:
     """Candidates in keyed order, the databases taking turns so that a few do not use up the task set."""
     by_database: dict[str, list[Candidate]] = {}
-    for unit in pool.ordered(pool.units, "single", lambda u: u.unit_id):
-        if pool.specific(unit):
-            candidate = Candidate(pool.corpus, Behavior.SINGLE, (unit,), aggregation="the contribution itself")
-            by_database.setdefault(unit.database, []).append(candidate)
+    for unit in pool.ordered(pool.fit, "single", lambda u: u.unit_id):
+        candidate = Candidate(pool.corpus, Behavior.SINGLE, (unit,), aggregation="the contribution itself")
+        by_database.setdefault(unit.database, []).append(candidate)
     names = pool.ordered(by_database, "single databases", str)
     for turn in range(max(map(len, by_database.values()), default=0)):
         for name in names:

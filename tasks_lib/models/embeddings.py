@@ -96,6 +96,12 @@ def vocabulary() -> frozenset[str]:
 
 
 @cache
+def common_words() -> frozenset[str]:
+    """The words that the model's tokenizer knows whole: about 22,000 common lower-case English ones. Needs no model loaded."""
+    return frozenset(word for word in _tokenizer().get_vocab() if word.isalpha())
+
+
+@cache
 def _model() -> Any:
     """The sentence-transformers model; about 6 s to import and load, so only for texts in no cache."""
     folder = model_folder()
