@@ -14,6 +14,7 @@ from review_support import Command, contents, whole_review, write_csv
 
 from tasks_lib.contracts.contract import executable_hash
 from tasks_lib.contracts.release import Release, figures
+from tasks_lib.contracts.review.restating import unstated_rows
 from tasks_lib.contracts.review.summary import NOBODY, summary
 from tasks_lib.contracts.review.wordable import Wordable
 from tasks_lib.protocol.vocabulary import Behavior
@@ -49,6 +50,40 @@ def reword(dsabench: Command, folder: Path, changes: Any, out: Path) -> Said:
 def test_every_request_of_a_release_may_stand(release: Release) -> None:
     wordable = Wordable(release)
     assert not [t.task_id for t in release.tasks if wordable.refusal(t.task_id, t.request)]
+
+
+def test_what_is_said_of_requests_is_what_the_build_said(release: Release) -> None:
+    requests = {task.task_id: task.request for task in release.tasks}
+    rows = unstated_rows(release, release.contracts.values(), requests)
+    stored = pl.read_parquet(release.folder / "private/unstated.parquet").to_dicts()
+    assert stored
+    order = ("task_id", "unit_id", "position")
+    assert sorted(rows, key=lambda row: [row[name] for name in order]) == stored
+
+
+def test_a_version_is_proven_like_a_build_and_its_datasheet_speaks_of_it(
+    dsabench: Command, release: Release, tmp_path: Path
+) -> None:
+    first, second, third = sorted(release.contracts)[:3]
+    rows = [
+        decision(first, "repair", request=politer(release, first)),
+        decision(second, "delete"),
+        decision(third, "keep"),
+    ]
+    assert adjudicate(dsabench, release, rows, tmp_path / "out").code == 0
+    said = dsabench("certify", "--release", str(tmp_path / "out"), "--json")
+    assert said.code == 0, said
+    assert (said.json["ok"], said.json["tasks"]) == (True, len(release.contracts) - 1)
+    made = Release.load(tmp_path / "out")
+    sheet = (made.public / "datasheet.md").read_text("utf-8")
+    assert f"{NOBODY} 3 decisions were made by a script" in sheet
+    assert release.digest[:12] in sheet
+    assert f"{len(made.contracts)} tasks over" in sheet
+    names = {name for name in release.manifest["files"] if not name.endswith(".parquet")}
+    assert names
+    assert names <= set(made.manifest["files"])
+    text = "".join((made.folder / name).read_text("utf-8") for name in names)
+    assert second not in text
 
 
 def test_a_revision_changes_the_named_requests_and_nothing_else(

@@ -83,10 +83,10 @@ async def certify(release: Release, runner: SqlRunner) -> Certificate:
         held = [contract for contract in release.contracts.values() if contract.corpus is corpus]
         if not held:
             continue
-        bench = _bench(release, corpus, runner)
+        bench = bench_of(release, corpus, runner)
         units = {unit.unit_id: unit for unit in bench.pool.all_units}
         for contract in held:
-            proposal = _proposal(bench, units, contract, tasks.get(contract.task_id))
+            proposal = proposal_of(bench, units, contract, tasks.get(contract.task_id))
             if isinstance(proposal, str):
                 violations.append(Violation(COUNTS, contract.task_id, proposal))
                 continue
@@ -124,9 +124,9 @@ def _miscounts(release: Release) -> Iterable[Violation]:
         yield Violation(COUNTS, task_id, "the task has no contract, or the contract no task.")
 
 
-def _bench(release: Release, corpus: Corpus, runner: SqlRunner) -> Bench:
+def bench_of(release: Release, corpus: Corpus, runner: SqlRunner) -> Bench:
     """The bench of one corpus, made of the registry and the audited units."""
-    databases = _databases(release, corpus)
+    databases = databases_of(release, corpus)
     rows = release.unit_rows.filter(release.unit_rows["corpus"] == corpus.value).iter_rows(named=True)
     pool = Pool(databases, map(Unit.from_row, rows), b"")
     named = release.databases.filter(release.databases["corpus"] == corpus.value)
@@ -134,7 +134,7 @@ def _bench(release: Release, corpus: Corpus, runner: SqlRunner) -> Bench:
     return Bench(pool, Neighbourhood(pool), runner, handles)
 
 
-def _databases(release: Release, corpus: Corpus) -> list[CorpusDatabase]:
+def databases_of(release: Release, corpus: Corpus) -> list[CorpusDatabase]:
     """The databases of a corpus with the tables and columns of the schema that data agents are shown.
 
     Not those of the catalog: it calls a table otherwise that has the name of its database.
@@ -158,7 +158,7 @@ def _databases(release: Release, corpus: Corpus) -> list[CorpusDatabase]:
     ]
 
 
-def _proposal(bench: Bench, units: Mapping[str, Unit], contract: Contract, task: PublicTask | None) -> Proposal | str:
+def proposal_of(bench: Bench, units: Mapping[str, Unit], contract: Contract, task: PublicTask | None) -> Proposal | str:
     """The candidate of a contract as the gates want it, or why it cannot be put together."""
     if task is None:
         return "the contract has no task."

@@ -18,7 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tasks_lib.contracts.contract import executable_hash
 from tasks_lib.contracts.release import Release
 from tasks_lib.contracts.review.questions import By, ReviewRefused, Severity
-from tasks_lib.contracts.review.revising import Decision, Occasion, RevisionReport, Ruling, revise
+from tasks_lib.contracts.review.revising import RevisionReport, revise
+from tasks_lib.contracts.review.trail import Decision, Occasion, Ruling
 
 UNREVIEWED = "unreviewed"
 NOT_EXECUTABLE = "only the request may change; a task whose executable part is wrong is deleted"

@@ -1,7 +1,7 @@
 """PRIVATE. One mechanism for every change of a finished release: other request texts, tasks taken out, nothing else.
 
 Belongs here: applying decisions to a release and writing the next version of it with its audit trail. Does not belong here:
-reading decision files (`decisions`), judging a text (`wordable`). Everything executable keeps its hash, and the files it
+reading decision files (`decisions`), judging a text (`wordable`), what is said of the requests (`restating`). Everything executable keeps its hash, and the files it
 stands in are copied byte for byte unless a task leaves them.
 """
 
@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -21,41 +20,14 @@ import polars as pl
 from tasks_lib.contracts.contract import executable_hash, to_row
 from tasks_lib.contracts.release import Release, as_text, figures
 from tasks_lib.contracts.review.questions import ReviewRefused
+from tasks_lib.contracts.review.restating import restate
+from tasks_lib.contracts.review.summary import SAVED, release_statement, saved
+from tasks_lib.contracts.review.trail import TRAIL, Decision, Occasion, Ruling, escalated, extended
 from tasks_lib.contracts.review.wordable import Wordable
 from tasks_lib.protocol.records import Contract
-from tasks_lib.store.artifacts import read_file, write_file
-from tasks_lib.store.schemas import CONTRACTS, DECISIONS, REVIEWS, TABLES, TASKS, WORDINGS, Table
-
-TRAIL = "private/decisions.parquet"
-REVIEWED = "private/reviews.parquet"
-
-
-class Decision(StrEnum):
-    """What is decided about a task. Only `repair` and `delete` change the release."""
-
-    KEEP = "keep"
-    REPAIR = "repair"
-    DELETE = "delete"
-    ESCALATE = "escalate"
-
-
-class Occasion(StrEnum):
-    """What led to a new version."""
-
-    ADJUDICATION = "adjudication"
-    REVISION = "revision"
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """A decision about one task. `request`: the new text of a repair. `by`: person, scripted or unreviewed."""
-
-    task_id: str
-    decision: Decision
-    rationale: str
-    by: str
-    severity: str = ""
-    request: str = ""
+from tasks_lib.store.artifacts import write_file
+from tasks_lib.store.keys import sha256_file
+from tasks_lib.store.schemas import CONTRACTS, DECISIONS, REVIEWS, TASKS, UNSTATED, WORDINGS, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,84 +62,60 @@ def revise(
     """
     _check_out(release, out)
     _check_rulings(release, rulings)
-    requests = {ruling.task_id: ruling.request for ruling in rulings if ruling.decision is Decision.REPAIR}
+    repairs = {ruling.task_id: ruling.request for ruling in rulings if ruling.decision is Decision.REPAIR}
     deleted = {ruling.task_id for ruling in rulings if ruling.decision is Decision.DELETE}
     number = int(release.manifest.get("revision", {}).get("number", 0)) + 1
+    template = f"revised/{number}"
     contracts = [
-        replace(contract, extra={"template": f"revised/{number}"}) if task_id in requests else contract
+        replace(contract, extra={"template": template}) if task_id in repairs else contract
         for task_id, contract in release.contracts.items()
         if task_id not in deleted
     ]
     if not contracts:
         raise ReviewRefused("the decisions delete every task, expected at least one to stay.")
+    staying = {contract.task_id for contract in contracts}
+    requests = {t.task_id: repairs.get(t.task_id, t.request) for t in release.tasks if t.task_id in staying}
+    trail = extended(release, rulings, number, kind)
+    carried = saved(release.folder)
+    if reviews is not None:
+        carried = pl.concat([carried, reviews]).unique(maintain_order=True)
+    parents = {**release.manifest["parents"], "release": release.digest}
+    wordings, unstated, texts, cues = restate(
+        release, contracts, requests, set(repairs), release_statement(requests, carried, trail), parents, template
+    )
     rows = [
-        {
-            "task_id": task.task_id,
-            "corpus": task.corpus.value,
-            "request": requests.get(task.task_id, task.request),
-            "allowlist": list(task.allowlist),
-        }
-        for task in release.tasks
-        if task.task_id not in deleted
+        {"task_id": t.task_id, "corpus": t.corpus.value, "request": requests[t.task_id], "allowlist": list(t.allowlist)}
+        for t in release.tasks
+        if t.task_id in staying
     ]
-    trail = pl.concat([decisions(release), _trail(release, rulings, number, kind)])
     tables: dict[str, tuple[Table, Any]] = {
-        **_derived(release, deleted, set(requests), number),
         "public/tasks.parquet": (TASKS, rows),
         "private/contracts.parquet": (CONTRACTS, [to_row(contract) for contract in contracts]),
+        "private/wordings.parquet": (WORDINGS, wordings),
+        "private/unstated.parquet": (UNSTATED, unstated),
         TRAIL: (DECISIONS, trail),
     }
-    if reviews is not None and reviews.height:
-        own = release.folder / REVIEWED
-        old = [read_file(REVIEWS, own)] if own.exists() else []
-        tables[REVIEWED] = (REVIEWS, pl.concat([*old, reviews]).unique(maintain_order=True))
-    staying = {contract.task_id for contract in contracts}
+    if carried.height:
+        tables[SAVED] = (REVIEWS, carried)
     report = RevisionReport(
         release=str(out),
         parent=release.digest,
         number=number,
         kind=kind.value,
         tasks=len(contracts),
-        rerun=tuple(sorted(requests)),
+        rerun=tuple(sorted(repairs)),
         deleted=tuple(sorted(deleted)),
-        escalated=tuple(sorted(_open_cases(trail) & staying)),
+        escalated=tuple(sorted(escalated(trail) & staying)),
     )
     manifest = {
         **{name: value for name, value in release.manifest.items() if name != "files"},
         **figures(contracts),
-        "parents": {**release.manifest["parents"], "release": release.digest},
+        "cues": cues,
+        "parents": parents,
         "revision": {name: value for name, value in report.as_json().items() if name not in {"release", "tasks"}},
     }
-    _write(release, out, tables, manifest, contracts)
+    _write(release, out, tables, texts, manifest, contracts)
     return report
-
-
-def _derived(release: Release, deleted: set[str], repaired: set[str], number: int) -> dict[str, tuple[Table, Any]]:
-    """The other tables of a release that speak of tasks, as far as they change: rows of deleted tasks go, and who worded a
-    repaired request is said anew."""
-    found: dict[str, tuple[Table, Any]] = {}
-    for name in release.manifest["files"]:
-        table = TABLES.get(Path(name).stem) if name.endswith(".parquet") else None
-        if table is None or "task_id" not in table.schema.names or table in (TASKS, CONTRACTS, DECISIONS, REVIEWS):
-            continue
-        rows = read_file(table, release.folder / name).to_dicts()
-        changed = [row for row in rows if row["task_id"] not in deleted]
-        if table is WORDINGS:
-            said = {"renderer": "revision", "template": f"revised/{number}", "contributions": []}
-            changed = [{**row, **said} if row["task_id"] in repaired else row for row in changed]
-        if changed != rows:
-            found[name] = (table, changed)
-    return found
-
-
-def decisions(release: Release) -> pl.DataFrame:
-    """The audit trail of a release, empty for one as it was built."""
-    path = release.folder / TRAIL
-    if path.exists():
-        return read_file(DECISIONS, path)
-    frame = pl.from_arrow(DECISIONS.schema.empty_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def _check_out(release: Release, out: Path) -> None:
@@ -197,44 +145,11 @@ def _check_rulings(release: Release, rulings: Sequence[Ruling]) -> None:
                 raise ReviewRefused(f"the new request of {name} is refused by the wording gate {refusal}")
 
 
-def _trail(release: Release, rulings: Iterable[Ruling], number: int, kind: Occasion) -> pl.DataFrame:
-    requests = {task.task_id: task.request for task in release.tasks}
-
-    def after(ruling: Ruling) -> str:
-        if ruling.decision is Decision.DELETE:
-            return ""
-        return ruling.request if ruling.decision is Decision.REPAIR else requests[ruling.task_id]
-
-    rows = [
-        {
-            "revision": number,
-            "kind": kind.value,
-            "parent": release.digest,
-            "task_id": ruling.task_id,
-            "decision": ruling.decision.value,
-            "severity": ruling.severity,
-            "rationale": ruling.rationale,
-            "by": ruling.by,
-            "request_before": requests[ruling.task_id],
-            "request_after": after(ruling),
-            "executable_hash": executable_hash(release.contracts[ruling.task_id]),
-        }
-        for ruling in rulings
-    ]
-    return pl.DataFrame(rows, schema=decisions(release).schema)
-
-
-def _open_cases(trail: pl.DataFrame) -> set[str]:
-    """Tasks whose last adjudication is to escalate."""
-    rows = trail.filter(pl.col("kind") == Occasion.ADJUDICATION.value).sort("revision").iter_rows(named=True)
-    last = {row["task_id"]: row["decision"] for row in rows}
-    return {task_id for task_id, decision in last.items() if decision == Decision.ESCALATE}
-
-
 def _write(
     release: Release,
     out: Path,
     tables: Mapping[str, tuple[Table, Any]],
+    texts: Mapping[str, str],
     manifest: dict[str, Any],
     contracts: Sequence[Contract],
 ) -> None:
@@ -251,6 +166,9 @@ def _write(
                 shutil.copyfile(release.folder / name, work / name)
                 files[name] = sha
         files |= {name: write_file(table, work / name, rows) for name, (table, rows) in tables.items()}
+        for name, text in texts.items():
+            (work / name).write_text(text, "utf-8")
+            files[name] = sha256_file(work / name)
         shutil.copyfile(release.folder / "private/locations.json", work / "private/locations.json")
         (work / "manifest.json").write_text(as_text({**manifest, "files": files}), "utf-8")
         written = Release.load(work)

@@ -6,6 +6,7 @@ Does not belong here: computing agreement (`agreement`), taking decisions (`revi
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,8 @@ from tasks_lib.contracts.release import Release
 from tasks_lib.contracts.review import agreement, assignments, packets
 from tasks_lib.contracts.review.imports import SAVED, saved
 from tasks_lib.contracts.review.questions import By
-from tasks_lib.contracts.review.revising import decisions
-from tasks_lib.store.artifacts import read_file
+from tasks_lib.contracts.review.trail import decisions
 from tasks_lib.store.keys import sha256_text
-from tasks_lib.store.schemas import TASKS
 
 NOBODY = "No person has reviewed this release."
 
@@ -52,21 +51,35 @@ def summary(folder: Path) -> dict[str, Any]:
 
 def _of_release(folder: Path) -> dict[str, Any]:
     release = Release.load(folder)
-    rows = read_file(TASKS, release.public / "tasks.parquet").iter_rows(named=True)
-    texts = {row["task_id"]: sha256_text(row["request"]) for row in rows}
-    reviews = saved(folder).filter(pl.col("task_id").is_in(list(texts)))
-    now = [texts[row["task_id"]] == row["request_digest"] for row in reviews.iter_rows(named=True)]
-    current = reviews.filter(pl.Series(now, dtype=pl.Boolean))
-    trail = decisions(release)
-    counts = Counter((row["by"], row["decision"]) for row in trail.iter_rows(named=True))
+    requests = {task.task_id: task.request for task in release.tasks}
+    reviews, trail = saved(folder), decisions(release)
+    current = _current(requests, reviews)
+    counts = _who_decided(trail)
+    known = set(reviews["task_id"]) & set(requests)
     return {
-        "statement": statement(current, len(texts)) + _decided(counts),
-        "coverage": agreement.coverage(current, len(texts)),
+        "statement": release_statement(requests, reviews, trail),
+        "coverage": agreement.coverage(current, len(requests)),
         "agreement": agreement.agreement(current),
-        "outdated": sorted(set(reviews["task_id"]) - set(current["task_id"])),
+        "outdated": sorted(known - set(current["task_id"])),
         "decisions": {by: {d: n for (who, d), n in sorted(counts.items()) if who == by} for by, _ in sorted(counts)},
         "escalated": list(release.manifest.get("revision", {}).get("escalated", [])),
     }
+
+
+def release_statement(requests: Mapping[str, str], reviews: pl.DataFrame, trail: pl.DataFrame) -> str:
+    """Who reviewed and who decided, for a release of these requests (task id -> text) with these reviews and decisions."""
+    return statement(_current(requests, reviews), len(requests)) + _decided(_who_decided(trail))
+
+
+def _current(requests: Mapping[str, str], reviews: pl.DataFrame) -> pl.DataFrame:
+    """Reviews of the texts that the tasks have now."""
+    texts = {task_id: sha256_text(request) for task_id, request in requests.items()}
+    now = [texts.get(row["task_id"]) == row["request_digest"] for row in reviews.iter_rows(named=True)]
+    return reviews.filter(pl.Series(now, dtype=pl.Boolean))
+
+
+def _who_decided(trail: pl.DataFrame) -> Counter[tuple[str, str]]:
+    return Counter((row["by"], row["decision"]) for row in trail.iter_rows(named=True))
 
 
 def statement(reviews: pl.DataFrame, tasks: int) -> str:
@@ -113,4 +126,4 @@ def decision_form(release: Release, folder: Path) -> str:
     return packets.csv_text(columns, rows)
 
 
-__all__ = ["NOBODY", "SAVED", "decision_form", "statement", "summary"]
+__all__ = ["NOBODY", "SAVED", "decision_form", "release_statement", "saved", "statement", "summary"]
