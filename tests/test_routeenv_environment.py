@@ -19,7 +19,7 @@ from tasks_lib.corpora.model import ColumnInfo
 from tasks_lib.protocol.records import PublicTask
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.routeenv.environment import ACTIONS, HERMES_TOOLS, RouteEnv
-from tasks_lib.routeenv.observations import MAX_CHARACTERS
+from tasks_lib.routeenv.observations import MAX_CHARACTERS, MAX_VALUE
 from tasks_lib.routeenv.search import Catalog
 
 ID = re.compile(r"\b(?:db|tb|col|cap|ent|rel|ev)_[0-9a-f]{12}\b")
@@ -322,6 +322,47 @@ def test_search_entity_names_the_value_and_where_it_stands(
     seen = env.call("search_entity", {"query": "Oslam coast", "top_k": 1})
     (value,) = seen.data["values"]
     assert (value["value"], value["found_in"], value["count"]) == ("Oslam coast", "region of harbour", 40)
+
+
+def test_route_search_brings_evidence_of_every_level(env: RouteEnv, catalog: Catalog, allowed: tuple[str, ...]) -> None:
+    """Databases, columns with their tables, capabilities and values (the levels of Hermes' search tool, paper Table 21)."""
+    seen = env.call("route_search", {"query": "depth at low tide near the Oslam coast"})
+    for kind, most in (("databases", 1), ("columns", 1), ("capabilities", 2), ("values", 2)):
+        owners = [row["database_id"] for row in seen.data[kind]]
+        assert owners
+        assert all(owners.count(name) <= most for name in owners)
+        assert all(row["evidence_id"] in env.evidence for row in seen.data[kind])
+    assert {(row["name"], row["table"]) for row in seen.data["columns"]} == {("depth", "harbour")}
+    assert {row["table_id"] for row in seen.data["columns"]} <= catalog.tables.keys()
+
+
+def test_a_value_named_whole_comes_before_one_that_only_shares_words(env: RouteEnv, allowed: tuple[str, ...]) -> None:
+    values = [
+        row["value"] for row in env.call("search_entity", {"query": "from Oslam north 7 to the coast"}).data["values"]
+    ]
+    assert values[0] == "Oslam north 7"
+    assert len(values) > 5
+
+
+def test_long_texts_are_cut_and_every_list_keeps_a_place(tmp_path: Path) -> None:
+    """Many wide tables must not push the capabilities out of a skill."""
+    base = ferries(tmp_path, "f_2")
+    names = tuple(
+        ColumnInfo(f"reading_of_the_gauge_at_the_quay_number_{i}", "REAL", "metres " * 200) for i in range(40)
+    )
+    tables = (*base.tables, *(replace(base.tables[0], name=f"quay_{i}", columns=names) for i in range(12)))
+    catalog = Catalog.load(publish([replace(base, tables=tables)], tmp_path))
+    (database,) = catalog.databases
+    env = RouteEnv(catalog, task((database,)), 200)
+    skill = env.call("load_database_skill", {"database_id": database})
+    assert len(skill.text) <= MAX_CHARACTERS
+    assert skill.data["omitted"]["tables"] > 0
+    assert len(skill.data["capabilities"]) >= 5
+    assert skill.data["joins"]
+    column = catalog.columns_of[catalog.tables_of[database][5]["table_id"]][0]
+    meaning = env.call("inspect_column", {"column_id": column["column_id"]}).data["column"]["meaning"]
+    assert len(meaning) <= MAX_VALUE
+    assert len(column["meaning"]) <= MAX_VALUE or meaning.endswith("…")
 
 
 def test_a_task_of_another_release_is_refused(catalog: Catalog) -> None:

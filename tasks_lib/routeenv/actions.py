@@ -121,7 +121,7 @@ ACTIONS: Sequence[Schema] = (
 HERMES_TOOLS: Sequence[Schema] = (
     _tool(
         "route_search",
-        "Find candidate databases, each with its best matching capabilities and values.",
+        "Find candidate databases, each with its best matching column, capabilities and values.",
         {"query": _QUERY},
         {"top_k": _limit(10, 50, "databases")},
     ),

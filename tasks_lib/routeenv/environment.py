@@ -136,6 +136,11 @@ class RouteEnv:
         owners = dict.fromkeys((row["source_database_id"], row["target_database_id"]))
         return Item({k: row[k] for k in _RELATION}, tuple(owners))
 
+    def _column_item(self, row: Row) -> Item:
+        shown = {k: row[k] for k in ("database_id", "table_id", "column_id", "name")}
+        table = self.catalog.tables[row["table_id"]]["name"]
+        return Item({**shown, "table": table, "evidence_id": row["evidence_id"]}, (row["database_id"],))
+
     def _entity_item(self, row: Row) -> Item:
         column = self.catalog.columns[row["column_id"]]
         table = self.catalog.tables[column["table_id"]]
@@ -292,15 +297,17 @@ class RouteEnv:
     # ---- Hermes' tools over the same rows ----
 
     def _route_search(self, query: str, top_k: int) -> Answer:
-        """Each database with its own line, and beside it the capabilities and values that match best."""
+        """Each database with its own line, and beside it the columns (with their tables), capabilities and values that match best."""
         found = self.catalog.search(query, self._allowed, top_k)
         names = [name for name, _ in found]
         databases = [self._database_item(self.catalog.databases[name], score=round(score, 4)) for name, score in found]
+        columns = self.catalog.lookup.columns(query, names, 200)
         capabilities = self.catalog.lookup.capabilities(query, names, 200)
         values = self.catalog.lookup.entities(query, names, 200)
         return Answer(
             lists={
                 "databases": databases,
+                "columns": [self._column_item(row) for row in _first(columns, names, 1)],
                 "capabilities": [self._item(row, _CAPABILITY, owned=True) for row in _first(capabilities, names, 2)],
                 "values": [self._entity_item(row) for row in _first(values, names, 2)],
             }

@@ -1,15 +1,16 @@
-"""Finding capabilities and values in the catalog rows. Databases are found by `search`.
+"""Finding columns, capabilities and values in the catalog rows. Databases are found by `search`.
 
 Allowlist and dataset are applied before the cut; order is by score rounded to 6 decimals, then public id (known fault K04).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from tasks_lib.routeenv.indexes import WordIndex
+from tasks_lib.routeenv.indexes import Floats, WordIndex
 from tasks_lib.routeenv.rows import CatalogRows, Row
 from tasks_lib.routeenv.tokens import raw, tokens
 
@@ -22,54 +23,75 @@ def ranked(scores: Mapping[str, float], allow: Collection[str], top_k: int) -> l
     return sorted(kept, key=lambda item: (-item[1], item[0]))[:top_k]
 
 
+class _Shelf:
+    """Rows of one kind with their words, and the best of them that are allowed."""
+
+    def __init__(self, rows: Mapping[str, Row], words: Sequence[Sequence[str]], databases: Mapping[str, int]) -> None:
+        ids = list(rows)
+        self.rows = list(rows.values())
+        self.words = WordIndex(words)
+        self._owners = np.asarray([databases[row["database_id"]] for row in self.rows], dtype=np.int64)
+        self._order = np.empty(len(ids), dtype=np.int64)
+        self._order[np.argsort(np.asarray(ids, dtype=object), kind="stable")] = np.arange(len(ids))
+
+    def best(self, scores: Floats, allowed: npt.NDArray[np.bool_], top_k: int) -> list[Row]:
+        """The `top_k` rows with a score above 0 in allowed databases, nearest first, equal ones by id."""
+        places = np.flatnonzero((scores > 0) & allowed[self._owners])
+        rounded = np.round(scores[places], DECIMALS)
+        order = np.lexsort((self._order[places], -rounded))[:top_k]
+        return [self.rows[place] for place in places[order].tolist()]
+
+
 class Lookup:
-    """Word indexes over capabilities and values; read-only once built."""
+    """Word indexes over columns, capabilities and values; read-only once built."""
 
     def __init__(self, rows: CatalogRows) -> None:
         self.rows = rows
-        self.capability_ids = list(rows.capabilities)
-        self.capability_words = WordIndex(
-            [
-                tokens(f"{row['text']} {rows.tables[row['table_id']]['name']}")
-                + tokens(rows.databases[row["database_id"]]["summary"].split(".")[0])
-                for row in rows.capabilities.values()
-            ]
+        self._databases = {name: place for place, name in enumerate(rows.databases)}
+        titles = {name: tokens(row["summary"].split(".")[0]) for name, row in rows.databases.items()}
+        names = {name: tokens(row["name"]) for name, row in rows.tables.items()}
+        self._columns = _Shelf(
+            rows.columns,
+            [tokens(f"{row['name']} {row['meaning']}") + names[row["table_id"]] for row in rows.columns.values()],
+            self._databases,
         )
-        self.entity_ids = list(rows.entities)
-        self.entity_raw = [tuple(raw(row["value"])) for row in rows.entities.values()]
-        self.entity_words = WordIndex(self.entity_raw)
+        self._capabilities = _Shelf(
+            rows.capabilities,
+            [
+                tokens(row["text"]) + names[row["table_id"]] + titles[row["database_id"]]
+                for row in rows.capabilities.values()
+            ],
+            self._databases,
+        )
+        values = [tuple(raw(row["value"])) for row in rows.entities.values()]
+        self._values = _Shelf(rows.entities, values, self._databases)
+        self._whole: dict[tuple[str, ...], list[int]] = {}
+        for place, words in enumerate(values):
+            self._whole.setdefault(words, []).append(place)
+        self._lengths = sorted({len(words) for words in values if words})
+
+    def columns(self, query: str, allow: Collection[str], top_k: int, dataset: str | None = None) -> list[Row]:
+        """Columns of allowed databases that share a word with the query by name, meaning or table, nearest first."""
+        return self._columns.best(self._columns.words.cosine(tokens(query)), self._allowed(allow, dataset), top_k)
 
     def capabilities(self, query: str, allow: Collection[str], top_k: int, dataset: str | None = None) -> list[Row]:
         """Capabilities of allowed databases that share a word with the query, nearest first."""
-        scores = self.capability_words.cosine(tokens(query))
-        return self._best(self.rows.capabilities, self.capability_ids, scores, allow, top_k, dataset)
+        shelf = self._capabilities
+        return shelf.best(shelf.words.cosine(tokens(query)), self._allowed(allow, dataset), top_k)
 
     def entities(self, query: str, allow: Collection[str], top_k: int, dataset: str | None = None) -> list[Row]:
         """Values in allowed databases that share a word with the query; equal ones first, then contained ones."""
-        words = raw(query)
-        whole = tuple(words)
-        scores = self.entity_words.cosine(words)
-        text = f" {' '.join(words)} "
-        for place in np.flatnonzero(scores > 0):
-            value = self.entity_raw[place]
-            if value == whole:
-                scores[place] += 2
-            elif f" {' '.join(value)} " in text:
-                scores[place] += 1
-        return self._best(self.rows.entities, self.entity_ids, scores, allow, top_k, dataset)
+        words = tuple(raw(query))
+        scores = self._values.words.cosine(words)
+        for length in self._lengths:
+            for span in {words[at : at + length] for at in range(len(words) - length + 1)}:
+                scores[self._whole.get(span, [])] += 2 if span == words else 1
+        return self._values.best(scores, self._allowed(allow, dataset), top_k)
 
-    def _best(
-        self,
-        rows: Mapping[str, Row],
-        ids: list[str],
-        scores: np.ndarray[tuple[int], np.dtype[np.float64]],
-        allow: Collection[str],
-        top_k: int,
-        dataset: str | None,
-    ) -> list[Row]:
-        found: dict[str, float] = {}
-        for place in np.flatnonzero(scores > 0):
-            database = rows[ids[place]]["database_id"]
-            if database in allow and (dataset is None or self.rows.databases[database]["corpus"] == dataset):
-                found[ids[place]] = float(scores[place])
-        return [rows[name] for name, _ in ranked(found, found, top_k)]
+    def _allowed(self, allow: Collection[str], dataset: str | None) -> npt.NDArray[np.bool_]:
+        """Whether each database is allowed and of the dataset."""
+        allowed = np.zeros(len(self._databases), dtype=np.bool_)
+        for name in allow:
+            if dataset is None or self.rows.databases[name]["corpus"] == dataset:
+                allowed[self._databases[name]] = True
+        return allowed
