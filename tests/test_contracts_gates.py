@@ -166,6 +166,26 @@ async def test_branch_wording(room: Room) -> None:
         assert await refusals(room.bench, proposal) == ["branch_wording"]
 
 
+async def test_shared_wording_unique(room: Room) -> None:
+    """A third database that names all that the request says could be meant as well."""
+    good = room.interactive()
+    assert await refusals(room.bench, replace(good, allowlist=(*good.allowlist, "lamp_films"))) == []
+    open_words = changed(good, shared_question="How many are there?")
+    assert "shared_wording_unique" in await refusals(room.bench, open_words)
+
+
+async def test_branch_needs_its_value(room: Room) -> None:
+    """Both databases know both towns, so that the town does not tell which one is meant."""
+    good = room.interactive("shop-salem", "clinic-lowell")
+    towns = tuple(
+        replace(branch, value=town, answer=f"I mean {town}.")
+        for branch, town in zip(good.candidate.branches, ("Salem", "Lowell"), strict=True)
+    )
+    asked = "How many people live in the town I mentioned?"
+    bad = reworded(changed(good, branches=towns, shared_question=asked), asked)
+    assert "branch_needs_its_value" in await refusals(room.bench, bad)
+
+
 async def test_executes(room: Room) -> None:
     assert await refusals(room.bench, with_unit(room.single(), 0, sql="SELECT nope FROM songs")) == ["executes"]
     assert await refusals(room.bench, with_unit(room.single(), 0, result_digest="0" * 64)) == ["executes"]

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from tasks_lib.store.quality import QualityFailed, QualityReport, require, validate
+from tasks_lib.store.quality import (
+    Check,
+    Kind,
+    QualityFailed,
+    QualityReport,
+    Suite,
+    inspect,
+    require,
+    suite_of,
+    validate,
+)
 from tasks_lib.store.schemas import BOOL, REAL, STR, STRS, Table
 
 TASKS = 815
@@ -99,3 +112,58 @@ def test_unknown_columns_are_a_callers_error() -> None:
         validate(SINGLE, pl.DataFrame({"task": ["a"], "note": ["b"]}), 1, {"colour": {"red"}})
     with pytest.raises(ValueError, match="note"):
         validate(SINGLE, pl.DataFrame({"task": ["a"]}), 1)
+
+
+FRAME = pl.DataFrame(
+    {"id": ["a", "b", "c"], "here": ["x", "y", None], "there": ["x", "z", None], "code": ["1", "?", "2"]}
+)
+
+
+def test_pairs_patterns_and_reasons_are_told_with_the_rows_that_break_them() -> None:
+    checks = (
+        Check(Kind.EQUAL, ("here", "there"), about="both sides agree"),
+        Check(Kind.MATCHES, ("code",), "^[0-9]$"),
+        Check(Kind.NOT_NULL, ("here",)),
+    )
+    (report,) = inspect([Suite("pairs", FRAME, checks, ("id",))])
+    assert [line.split(",")[0] for line in report.failures] == [
+        "equal: here", "matches: code", "not_null: here"
+    ]  # fmt: skip
+    assert "(both sides agree)" in report.failures[0]
+    assert "id 'b'" in report.failures[0]
+    assert "code '?'" in report.failures[1]
+    assert "id 'c'" in report.failures[2]
+
+
+def test_more_checks_may_speak_of_columns_beyond_the_table() -> None:
+    frame = pl.DataFrame(
+        {"task": ["a"], "note": [None], "seen": [False]}, {"task": pl.String, "note": pl.String, "seen": pl.Boolean}
+    )
+    suite = suite_of(SINGLE, frame, 1, more=[Check(Kind.ALLOWED, ("seen",), frozenset({True}))])
+    (report,) = inspect([suite])
+    assert [line.split(",")[0] for line in report.failures] == ["allowed: seen"]
+
+
+def test_docs_are_one_offline_site_of_all_suites(tmp_path: Path) -> None:
+    passes = Suite("good things", FRAME, (Check(Kind.NOT_NULL, ("id",)),))
+    fails = Suite("bad things", FRAME, (Check(Kind.MATCHES, ("code",), "^[0-9]$", "codes are numbers"),))
+    inspect([passes, fails], tmp_path / "docs")
+    pages = [page.read_text("utf-8") for page in (tmp_path / "docs").rglob("*.html")]
+    assert any("codes are numbers" in page for page in pages)
+    assert all('src="http' not in page for page in pages)
+    index = (tmp_path / "docs" / "index.html").read_text("utf-8")
+    assert "good things" in index
+    assert "bad things" in index
+
+
+def test_gx_says_nothing_even_where_info_is_logged() -> None:
+    """In a process of its own: only the first import of GX talks."""
+    script = (
+        "import logging; logging.basicConfig(level=logging.INFO)\n"
+        "import polars as pl\n"
+        "from tasks_lib.store.quality import Check, Kind, Suite, inspect\n"
+        "print(inspect([Suite('s', pl.DataFrame({'a': [1]}), (Check(Kind.NOT_NULL, ('a',)),))])[0].ok)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "True\n"
+    assert done.stderr == ""

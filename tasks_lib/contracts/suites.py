@@ -338,7 +338,7 @@ def _candidates(
             REJECTED.stage,
             refused,
             (
-                _check(Kind.ROW_COUNT, value=wanted[REJECTED.name]),
+                _check(Kind.ROW_COUNT, REJECTED.name, value=wanted[REJECTED.name]),
                 _check(Kind.ALLOWED, "gate", value=REFUSING, about="a named gate refused it"),
                 _check(Kind.MATCHES, "reason", value=r"\S", about="with its reason"),
                 _true("not_accepted", "a refused candidate is no task"),

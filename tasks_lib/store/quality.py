@@ -230,8 +230,9 @@ def _found(result: Any) -> str:
     if "observed_value" in found:
         return str(found["observed_value"])
     rows = found.get("partial_unexpected_index_list") or []
-    shown = [", ".join(f"{name} {value!r}" for name, value in row.items()) for row in rows[:SHOWN]]
-    if not shown:
+    if found.get("unexpected_index_column_names") and rows:
+        shown = [", ".join(f"{name} {value!r}" for name, value in row.items()) for row in rows[:SHOWN]]
+    else:
         shown = [repr(value) for value in list(found.get("partial_unexpected_list", []))[:SHOWN]]
     return f"{found.get('unexpected_count')} odd rows such as {'; '.join(shown)}"
 
