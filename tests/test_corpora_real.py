@@ -57,8 +57,9 @@ def test_bird() -> None:
 
 def test_livesqlbench() -> None:
     source = livesqlbench.read(real("livesqlbench"))
-    assert (len(source.databases), len(source.questions)) == (17, 111)
-    assert len([note for note in source.notes if "is described but has no dump" in note]) == 5
+    assert (len(source.databases), len(source.questions)) == (22, 111)
+    assert sum(database.loaded for database in source.databases) == 17
+    assert len([note for note in source.notes if "has no dump below dumps/" in note]) == 5
     assert {database.name: database.path.name for database in source.databases}[
         "mental_health"
     ] == "mental_healths_full.sql"

@@ -52,9 +52,9 @@ The last four are shown by running our own variants of the gold (`probes`), neve
 DISQUALIFYING = frozenset(FLAGS) - {"dqs_literal", "dqs_shadowed"}
 """Flags that keep a unit out of every task; the other two are warnings about how the gold is written.
 
-Whatever makes the answer arbitrary disqualifies, since a right prediction could be judged wrong. On the published corpora
-that costs little: `limit_cuts_tie` about 3 % of Spider and 4 % of BIRD, `order_not_total` about 2 % of Spider,
-`read_order` and `rounding_unstable` about 1 % each.
+Whatever makes the answer arbitrary disqualifies, since a right prediction could be judged wrong. On the data at hand that
+takes few units (of Spider's 9,693, BIRD's 10,962 and 111 of LiveSQLBench): `limit_cuts_tie` 293, 466 and 0;
+`order_not_total` 209 of Spider; `read_order` 30 and 95; `rounding_unstable` 57, 165 and 1. No probe failed to run.
 """
 
 _CLOCK_WORDS = frozenset({"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"})
