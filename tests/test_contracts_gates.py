@@ -163,7 +163,7 @@ async def test_branch_wording(room: Room) -> None:
     other_words = with_unit(good, 1, question="How many persons are from Salem?")
     same_value = changed(good, branches=(first, replace(second, value=first.value)))
     for proposal in (gives_away, leaks_other, other_words, same_value):
-        assert await refusals(room.bench, proposal) == ["branch_wording"]
+        assert (await refusals(room.bench, proposal))[0] == "branch_wording"
 
 
 async def test_shared_wording_unique(room: Room) -> None:
@@ -411,6 +411,8 @@ async def test_records_agree(room: Room) -> None:
         assert await refusals(room.bench, proposal) == ["records_agree"]
 
 
-async def test_every_gate_has_a_test_here() -> None:
-    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
-    assert set(gates.NAMES) <= tested
+def test_every_gate_has_a_test() -> None:
+    """Here or in another file on contracts, by its name."""
+    texts = [path.read_text("utf-8") for path in Path(__file__).parent.glob("test_contracts_*.py")]
+    untested = [name for name in gates.NAMES if not any(f"def test_{name}" in text for text in texts)]
+    assert untested == []
