@@ -33,13 +33,16 @@ class Refusal:
 
 @dataclass
 class Bench:
-    """What gates look things up in, for one corpus. `handles`: by physical name. `seen`: unit sets already accepted."""
+    """What gates look things up in, for one corpus. `handles`: by physical name. `seen`: unit sets already accepted.
+
+    `ran`: runs without bindings, by database and text."""
 
     pool: Pool
     neighbourhood: Neighbourhood
     runner: SqlRunner
     handles: Mapping[str, DatabaseHandle]
     seen: set[frozenset[str]] = field(default_factory=set)
+    ran: dict[tuple[str, str], Execution] = field(default_factory=dict)
 
     @cached_property
     def spellings(self) -> dict[str, frozenset[str]]:
@@ -71,7 +74,12 @@ class Bench:
         return Engine.POSTGRES if DIALECTS[self.pool.corpus] == "postgres" else Engine.SQLITE
 
     async def run(self, database: str, sql: str, bindings: Mapping[str, BindingValue] | None = None) -> Execution:
-        return await self.runner.run(self.handles[database], sql, bindings)
+        """Run on a database by its physical name. Without bindings once a bench: several gates ask for the same gold."""
+        if bindings:
+            return await self.runner.run(self.handles[database], sql, bindings)
+        if (database, sql) not in self.ran:
+            self.ran[database, sql] = await self.runner.run(self.handles[database], sql)
+        return self.ran[database, sql]
 
 
 @dataclass(frozen=True)
