@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks_lib.contracts.contract import Candidate, Unit
+from tasks_lib.contracts.interactive import rivals
 from tasks_lib.contracts.pool import Pool
 from tasks_lib.contracts.questions import normal
 from tasks_lib.corpora.cards import schema_card
@@ -113,7 +114,7 @@ class Neighbourhood:
         from the whole corpus in keyed order (the ablation with random distractors).
         """
         targets = sorted(set(candidate.databases))
-        barred = self.confusable(candidate.units)
+        barred = self.confusable(candidate.units) | rivals(self.pool, candidate)
         free = [name for name in self.names if name not in barred and name not in targets]
         room = max(0, min(size, len(self.names)) - len(targets))
         if spread_only:

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from tasks_lib.contracts.gates_behavior import binding_by_execution, branch_wording, branches_differ, upstream_absent
+from tasks_lib.contracts.gates_behavior import (
+    binding_by_execution,
+    branch_needs_its_value,
+    branch_wording,
+    branches_differ,
+    shared_wording_unique,
+    upstream_absent,
+)
 from tasks_lib.contracts.gates_execution import executes, non_trivial, source_necessity, target_uniqueness
 from tasks_lib.contracts.gates_records import behavior_shape, duplicate, ownership, read_only, schema_references
 from tasks_lib.contracts.gates_wording import allowlist_contains, literals_survive, no_identifiers, records_agree
@@ -19,13 +26,22 @@ from tasks_lib.contracts.proposals import Bench, Proposal, Refusal
 Check = Callable[[Bench, Proposal], str | None]
 AsyncCheck = Callable[[Bench, Proposal], Awaitable[str | None]]
 
-CONTRACT: tuple[Check, ...] = (ownership, behavior_shape, duplicate, schema_references, read_only, branch_wording)
+CONTRACT: tuple[Check, ...] = (
+    ownership,
+    behavior_shape,
+    duplicate,
+    schema_references,
+    read_only,
+    branch_wording,
+    shared_wording_unique,
+)
 EXECUTION: tuple[AsyncCheck, ...] = (
     executes,
     non_trivial,
     source_necessity,
     binding_by_execution,
     branches_differ,
+    branch_needs_its_value,
     target_uniqueness,
 )
 WORDING: tuple[Check, ...] = (literals_survive, no_identifiers, upstream_absent, allowlist_contains, records_agree)

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tasks_lib.contracts.contract import Unit
+from tasks_lib.contracts.interactive import rivals
+from tasks_lib.contracts.pool import replace_literal
 from tasks_lib.contracts.proposals import Bench, Proposal, gold, same_rows
-from tasks_lib.contracts.questions import content, locked, normal
+from tasks_lib.contracts.questions import content, normal, stands_in, words
+from tasks_lib.contracts.readings import common, readings
 from tasks_lib.protocol.records import BindingValue
 from tasks_lib.protocol.vocabulary import Behavior
 from tasks_lib.sql.placeholders import placeholders_in
 
-OTHER_VALUES = 3
+OTHER_VALUES = 12
 """Other upstream values tried before a binding counts as without effect."""
 
 
 def branch_wording(bench: Bench, proposal: Proposal) -> str | None:
-    """Both branches answer the same request, and their values tell them apart without naming a database."""
+    """Both branches are readings of the same request, and their values tell them apart; the request favours neither."""
     c = proposal.candidate
     if c.behavior is not Behavior.INTERACTIVE:
         return None
     first, second = c.units
-    if normal(first.question) != normal(second.question) or set(locked(first.question, first.literals)) != set(
-        locked(second.question, second.literals)
-    ):
+    if not any(common(bench.pool, a, b) for a in readings(first) for b in readings(second)):
         return "the two branches do not answer the same words."
-    values = [frozenset(w for w in content(branch.value) if w.isalpha()) for branch in c.branches]
+    values = [frozenset(w for w in words(branch.value) if not w.isdigit()) for branch in c.branches]
     if not values[0] or not values[1] or values[0] == values[1]:
         return "the two values cannot be told apart in words."
-    asked = set(content(first.question))
+    shared = _shared(proposal)
+    asked = set(content(shared))
     titles = [frozenset(content(bench.pool.databases[unit.database].title)) for unit in c.units]
     told = sorted(asked & (titles[0] ^ titles[1]))
     if told:
@@ -36,7 +38,24 @@ def branch_wording(bench: Bench, proposal: Proposal) -> str | None:
     for branch, other in ((c.branches[0], c.branches[1]), (c.branches[1], c.branches[0])):
         if other.value.casefold() in branch.answer.casefold():
             return f"the answer of branch {branch.branch_id} shows the other branch's value."
+        if stands_in(shared, branch.value.strip('"')):
+            return f"the request shows {branch.value!r}, the value of branch {branch.branch_id}."
     return None
+
+
+def shared_wording_unique(bench: Bench, proposal: Proposal) -> str | None:
+    """No third allowlisted database knows all that the open request says: only the two branches can be meant."""
+    if proposal.candidate.behavior is not Behavior.INTERACTIVE:
+        return None
+    third = sorted(rivals(bench.pool, proposal.candidate, _shared(proposal)).intersection(proposal.allowlist))
+    return f"the open request could be about {third[0]} as well." if third else None
+
+
+def _shared(proposal: Proposal) -> str:
+    """The open request of an interactive task: as the candidate has it, else the one question of both, else as worded."""
+    c = proposal.candidate
+    first, second = (unit.question for unit in c.units)
+    return c.shared_question or (first if normal(first) == normal(second) else proposal.task.request or first)
 
 
 async def branches_differ(bench: Bench, proposal: Proposal) -> str | None:
@@ -48,6 +67,32 @@ async def branches_differ(bench: Bench, proposal: Proposal) -> str | None:
         return "both branches need the same database."
     if first.result is None or second.result is None or same_rows(first.result, second.result):
         return "both branches give the same result."
+    return None
+
+
+async def branch_needs_its_value(bench: Bench, proposal: Proposal) -> str | None:
+    """Where a branch's answer gives a constant of its gold, the other branch's constant finds nothing in its database.
+
+    So the answer tells which database is meant: either value fits one of the two only.
+    """
+    c = proposal.candidate
+    if c.behavior is not Behavior.INTERACTIVE:
+        return None
+    given = [
+        tuple(lit for lit in dict.fromkeys(unit.literals) if lit.strip() and stands_in(branch.value, lit))
+        for unit, branch in zip(c.units, c.branches, strict=True)
+    ]
+    if not given[0] or len(given[0]) != len(given[1]):
+        return None
+    for unit, own, others in zip(c.units, given, given[::-1], strict=True):
+        sql: str | None = unit.sql
+        for at, literal in enumerate(own):
+            sql = replace_literal(bench.pool.databases[unit.database], sql, literal, f":other{at}") if sql else None
+        if sql is None:
+            return f"the gold of {unit.unit_id} does not hold the value that its answer gives."
+        run = await bench.run(unit.database, sql, {f"other{at}": value for at, value in enumerate(others)})
+        if run.result is None or any(value not in (None, 0, "") for row in run.result.rows for value in row):
+            return f"{unit.database} has an answer for the other branch's value too."
     return None
 
 

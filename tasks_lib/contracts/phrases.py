@@ -198,6 +198,8 @@ def _verb_at(tokens: list[str]) -> int | None:
 
 def find_literal(question: str, value: str) -> tuple[int, int] | None:
     """Start and end of `value` in the question with its quotes; None unless it stands there exactly once."""
+    if value.lower() not in question.lower():
+        return None
     pattern = rf"(?<![\w])(?P<q>['\"“‘]?){re.escape(value)}(?:['\"”’](?!s\b))?(?!\w)"
     found = list(re.finditer(pattern, question, re.IGNORECASE))
     return (found[0].start(), found[0].end()) if len(found) == 1 else None

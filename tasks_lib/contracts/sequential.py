@@ -7,19 +7,25 @@ upstream question. Chains of three come first, then pairs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-import sqlglot
 from sqlglot import exp
 
-from tasks_lib.contracts.contract import DIALECTS, Candidate, Unit
+from tasks_lib.contracts.contract import Candidate, Unit
+from tasks_lib.contracts.follow_ups import follow_up, sentence, single, sound
+from tasks_lib.contracts.kinds import Column, asks_for, compared, kind, nouns, owner, passed, tree
 from tasks_lib.contracts.phrases import clause, find_literal, referent, with_referent
 from tasks_lib.contracts.pool import Pool, replace_literal
-from tasks_lib.contracts.questions import distinctive
+from tasks_lib.contracts.questions import distinctive, lexicon
 from tasks_lib.protocol.records import Binding
 from tasks_lib.protocol.vocabulary import Behavior
 
 PLACEHOLDER = "{binding}"
+LONGEST_DESCRIPTION = 12
+"""Words of a description that may stand inside another question."""
+PLACE_KINDS = lexicon("places") | {"continent", "region", "county", "district"}
+ORIGINS = frozenset({"nationality", "citizenship"})
 
 
 def upstream_value(unit: Unit) -> str | int | None:
@@ -32,34 +38,29 @@ def upstream_value(unit: Unit) -> str | int | None:
     return value if isinstance(value, str | int) and distinctive(value) else None
 
 
-def output_column(unit: Unit) -> tuple[str, str] | None:
+def output_column(unit: Unit) -> Column | None:
     """(table, column) as written that the first result column reads, or None when it is no plain column."""
-    tree = sqlglot.parse_one(unit.sql, read=DIALECTS[unit.corpus])
-    select = tree.find(exp.Select)
-    if select is None or not select.expressions:
-        return None
-    column = select.expressions[0].unalias()
-    if not isinstance(column, exp.Column):
-        return None
-    sources = {table.alias_or_name.lower(): table.name for table in select.find_all(exp.Table)}
-    if column.table:
-        table = sources.get(column.table.lower())
-    else:
-        owners = [ref.split(".", 1)[0] for ref in unit.columns if ref.endswith(f".{column.name.lower()}")]
-        table = next((name for name in sources.values() if name.lower() in owners), None)
-        if table is None and len(sources) == 1:
-            table = next(iter(sources.values()))
-    return (table, column.name) if table else None
+    select = tree(unit).find(exp.Select)
+    return owner(unit, select.expressions[0].unalias()) if select is not None and select.expressions else None
+
+
+def link_kind(upstream: Unit, downstream: Unit) -> str | None:
+    """The kind of thing ("country") as which the upstream value passes downstream; None when the two mean different things."""
+    value, column = str(upstream_value(upstream)), output_column(upstream)
+    wanted = {kind(*found) for found in compared(downstream, value)}
+    name = passed(kind(*column), wanted.pop()) if column and len(wanted) == 1 else None
+    return name if name and asks_for(upstream.question, name) else None
 
 
 def binding(pool: Pool, upstream: Unit, downstream: Unit) -> Binding | None:
-    """The edge from `upstream` to `downstream`, or None when the value is not a literal of question and gold."""
+    """The edge from `upstream` to `downstream`, or None when the value is not a literal of question and gold, or means
+    another kind of thing there."""
     value = upstream_value(upstream)
     if value is None or downstream.database == upstream.database:
         return None
     span = find_literal(downstream.question, str(value))
     column = output_column(upstream)
-    if span is None or column is None:
+    if span is None or column is None or link_kind(upstream, downstream) is None:
         return None
     sql = replace_literal(pool.databases[downstream.database], downstream.sql, str(value), ":binding")
     if sql is None:
@@ -76,23 +77,66 @@ def binding(pool: Pool, upstream: Unit, downstream: Unit) -> Binding | None:
 
 
 def described(units: tuple[Unit, ...], bindings: tuple[Binding, ...], as_clause: bool = False) -> str | None:
-    """The last unit's question with every upstream value described by its question; None when no rule is sure.
+    """The questions of a chain as one text that shows no upstream value; None when no rule is sure.
 
-    `as_clause`: the same as it stands after "tell me". The clause is made before the description goes in, so that verbs of the
-    description cannot mislead the rules.
+    A short description stands in the place of the value ("… in the town that hosted the most races"); else the questions
+    follow each other ("Which town hosted the most races? How many clubs are in that town?").
+    `as_clause`: the same as it stands after "tell me".
     """
-    question = units[0].question
-    last = bindings[-1].downstream_unit
-    for unit, link in zip(units[1:], bindings, strict=True):
-        thing = referent(question)
-        text: str | None = unit.question
-        if as_clause and unit.unit_id == last:
-            text = clause(link.downstream_question.replace(PLACEHOLDER, f"'{link.value!s}'"))
-        filled = with_referent(text, str(link.value), thing) if thing and text else None
-        if filled is None:
-            return None
-        question = filled
-    return question[0].lower() + question[1:] if as_clause else question
+    if not all(sound(unit.question) for unit in units):
+        return None
+    return _inside(units, bindings, as_clause) or _following(units, bindings, as_clause)
+
+
+def _inside(units: tuple[Unit, ...], bindings: tuple[Binding, ...], as_clause: bool) -> str | None:
+    """A pair as one sentence, where the description is short and nothing follows it that could be read as part of it."""
+    if len(units) != 2:
+        return None
+    thing, value = referent(units[0].question), str(bindings[0].value)
+    name = link_kind(*units)
+    span = find_literal(units[1].question, value)
+    if thing is None or name is None or span is None or len(thing.phrase.split()) > LONGEST_DESCRIPTION:
+        return None
+    if name == "last name" or (
+        name in PLACE_KINDS and (thing.attribute or thing.head not in nouns(name) or thing.head in ORIGINS)
+    ):
+        return None
+    if re.match(r"\s*\w", units[1].question[span[1] :]) and name in PLACE_KINDS:
+        return None
+    # The clause is made before the description goes in, so that verbs of the description cannot mislead the rules.
+    text = (
+        clause(bindings[0].downstream_question.replace(PLACEHOLDER, f"'{value}'")) if as_clause else units[1].question
+    )
+    filled = with_referent(text, value, thing) if text else None
+    if filled is None or (name in PLACE_KINDS and re.search(rf"with the same|\bha(?:ve|s) the {thing.head}\b", filled)):
+        return None
+    return filled[0].lower() + filled[1:] if as_clause else filled
+
+
+def _following(units: tuple[Unit, ...], bindings: tuple[Binding, ...], as_clause: bool) -> str | None:
+    """The questions one after the other, each value as "that <kind>"."""
+    first = single(_spelled(units[0].question))
+    parts = [clause(first) if as_clause and first else first]
+    for before, unit, link in zip(units[:-1], units[1:], bindings, strict=True):
+        name = link_kind(before, unit)
+        asked = _spelled(unit.question)
+        text: str | None = single(asked) if unit is not units[-1] else asked
+        if as_clause and text:
+            text = clause(text.replace(str(link.value), f"'{link.value!s}'") if "'" not in text else text)
+        holders = compared(unit, str(link.value))
+        parts.append(follow_up(text, str(link.value), name, holders[0][0].lower()) if text and name else None)
+    said = [part for part in parts if part is not None]
+    if len(said) < len(parts):
+        return None
+    if as_clause:
+        said = [part[0].lower() + part[1:] for part in said]
+        return ", ".join(said[:-1]) + ", and " + said[-1]
+    return " ".join(sentence(part) for part in said)
+
+
+def _spelled(question: str) -> str:
+    """A question without the abbreviation that it adds to a name: "gross national product (GNP)"."""
+    return re.sub(r"(?<=[a-z])\s*\([A-Z]{2,}\)", "", question)
 
 
 def candidates(pool: Pool) -> Iterator[Candidate]:
@@ -119,7 +163,7 @@ def candidates(pool: Pool) -> Iterator[Candidate]:
     pairs = [_candidate((by_id[first], second), (one,)) for first, found in links.items() for second, one in found]
     for group in (chains, pairs):
         wordable = [c for c in group if described(c.units, c.bindings) is not None]
-        yield from _turns(pool, wordable)
+        yield from _turns(pool, _distinct(pool, wordable))
 
 
 def _candidate(units: tuple[Unit, ...], bindings: tuple[Binding, ...]) -> Candidate:
@@ -132,6 +176,14 @@ def _candidate(units: tuple[Unit, ...], bindings: tuple[Binding, ...]) -> Candid
         bindings,
         aggregation="the last contribution, instantiated upstream",
     )
+
+
+def _distinct(pool: Pool, group: list[Candidate]) -> list[Candidate]:
+    """One candidate for each series of gold texts: paraphrases of one question make no second task."""
+    found: dict[tuple[str, ...], Candidate] = {}
+    for candidate in pool.ordered(group, "sequential paraphrases", lambda c: c.candidate_id):
+        found.setdefault(tuple(" ".join(unit.sql.lower().split()) for unit in candidate.units), candidate)
+    return list(found.values())
 
 
 def _turns(pool: Pool, group: list[Candidate]) -> Iterator[Candidate]:
