@@ -171,6 +171,12 @@ def test_objects_outside_the_allowlist_look_like_objects_that_do_not_exist(
     ("action", "arguments", "message"),
     [
         ("drop_table", {}, "no such action"),
+        (["search_catalog"], {"query": "x"}, "no such action"),
+        (None, {}, "no such action"),
+        ("submit_route", {}, "no such action"),
+        ("_database", {"name": "x"}, "no such action"),
+        ("search_catalog", {"query": "harbour \ud83d"}, "half a character"),
+        ("inspect_database", {"database_id": "\udfff"}, "half a character"),
         ("search_catalog", {}, "needs the argument query"),
         ("search_catalog", {"query": 7}, "query of search_catalog is of another type, expected text"),
         ("search_catalog", {"query": " "}, "blank or too long"),
@@ -197,7 +203,7 @@ def test_objects_outside_the_allowlist_look_like_objects_that_do_not_exist(
     ],
 )
 def test_faulty_calls_are_observations_that_echo_nothing(
-    env: RouteEnv, action: str, arguments: Any, message: str
+    env: RouteEnv, action: Any, arguments: Any, message: str
 ) -> None:
     seen = env.call(action, arguments)
     assert message in seen.error
