@@ -56,10 +56,15 @@ async def build_release(
     try:
         async with SqlRunner(ledger) as runner:
             model = open_model(renderer, ledger) if renderer else None
-            report = await build(sources, units, plan, seed, out, runner, salt, model)
+            report = await build(sources, units, plan, seed, out, runner, salt, model, docs_of(out))
     finally:
         ledger.close()
     return report.as_json()
+
+
+def docs_of(out: Path) -> Path:
+    """Where the data docs of the release at `out` are written: private, and no part of the release."""
+    return settings().home.resolve() / "data_docs" / out.name
 
 
 def embedded_folder() -> Path:

@@ -28,6 +28,7 @@ from tasks_lib.contracts.proposals import Bench
 from tasks_lib.contracts.release import VERSION, counts, figures, publish
 from tasks_lib.contracts.release_facts import Facts
 from tasks_lib.contracts.review.summary import NOBODY
+from tasks_lib.contracts.suites import CHECKED, check_tables
 from tasks_lib.contracts.synthesis import Yield, synthesize
 from tasks_lib.contracts.unstated import task_rows
 from tasks_lib.contracts.wording import Wording
@@ -92,14 +93,17 @@ async def build(
     runner: SqlRunner,
     salt: bytes | None = None,
     renderer: ChatModel | None = None,
+    docs: Path | None = None,
 ) -> BuildReport:
     """Build a release into `out`, which appears whole or not at all; an older release there is replaced.
 
     units_by_corpus: rows of `units`, all audited units of each source. salt: key of the public ids; without one the key is
     derived from sources, profile and seed (ids are then opaque but not secret). Tasks do not depend on the salt. renderer: a
-    language model that words the contracts; without one, templates do.
+    language model that words the contracts; without one, templates do. docs: folder for the data docs of the table suites,
+    which hold gold.
 
     Raises:
+        QualityFailed: a table breaks its suite; nothing is published.
         ValueError: no source, two sources of one corpus, units missing, or `out` holds something else.
     """
     started = time.monotonic()
@@ -167,6 +171,10 @@ async def build(
         "cues": {name: facts.cues[name] for name in ("balanced_accuracy", "chance", "cue_share")},
         **figures(contracts),
     }
+    checked = {table.name: rows for table, rows in tables.values() if table in CHECKED}
+    wanted_rows = {name: len(rows) for name, rows in checked.items()}
+    wanted_rows |= dict.fromkeys((CONTRACTS.name, TASKS.name), manifest["tasks"])
+    check_tables(checked, wanted_rows | {DATABASES.name: len(databases)}, docs)
     publish(out, tables, documents(facts), manifest, _locations(ordered))
     sizes = [len(task.allowlist) for task in tasks.values()]
     return BuildReport(

@@ -34,7 +34,7 @@ _TOKEN = r"(?u)\b\w+\b"
 @dataclass(frozen=True, slots=True)
 class BehaviorCues:
     """One behavior. `templates`: groups of its own. `recall`: share of its requests that the classifier names rightly, None
-    where one template (or none) carries them all and nothing can be learnt. `guessed_as`: behavior -> share of its requests
+    where one template (or none) carries them all, or there are fewer tasks than folds, and nothing can be learnt. `guessed_as`: behavior -> share of its requests
     that get that name. `cue_share`: share that matches the published pattern. `words`: minimum, quartiles, maximum and mean of
     the words in a request. `telling`: words and pairs that speak most for it, strongest first (fitted on all rows)."""
 
@@ -102,7 +102,8 @@ def cue_audit(
     groups = [template_group(template, row) for row, template in enumerate(templates)]
     names = sorted(set(behaviors))
     count = {name: len({g for g, b in zip(groups, behaviors, strict=True) if b == name}) for name in names}
-    learnable = [name for name in names if count[name] > 1]
+    # Fewer tasks than folds say nothing, and cannot be dealt out.
+    learnable = [name for name in names if count[name] > 1 and list(behaviors).count(name) >= FOLDS]
     shuffles: list[list[str]] = []
     folds, trained = 0, 0.0
     for repeat in range(REPEATS if len(learnable) > 1 else 0):
