@@ -3,34 +3,28 @@
 Routers see no physical name, path, gold or label; executors see their own database's schema but no gold of it; the judge sees
 the slot; diagnostics send nothing. The scan works on tokens, and words of ordinary requests never count: a database name is
 flagged only as an identifier (with an underscore or digit, or qualified, or as a file), unless the public catalog itself shows
-that word as a table or column name. The lists are in `lexicon`, the matching of token sequences is in `phrases`. Cost is linear
-in the distinct lines and messages shown, whatever the size of the release.
+that word as a table or column name. The lists are in `lexicon`; what stands in a text is in `readings`. Cost is linear in the
+distinct lines and messages shown, whatever the size of the release.
 """
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from tasks_lib.evaluation.lexicon import (
-    CLAUSES,
     DDL,
-    LABELS,
     OPENING_BLOCKS,
     PATHS,
     PLACEHOLDERS,
-    SIGNS,
     WATCHED,
     prompt_words,
 )
-from tasks_lib.evaluation.phrases import ANCHOR, HashSet, Ids, Phrases, Tokens, hashes_of, merged
+from tasks_lib.evaluation.phrases import Phrases
+from tasks_lib.evaluation.readings import Lines, Reader, Reading, plain
 from tasks_lib.models.transcripts import KIND
 from tasks_lib.protocol.vocabulary import Audience
 from tasks_lib.store.ledgers import Ledger
@@ -38,10 +32,6 @@ from tasks_lib.store.ledgers import Ledger
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _QUALIFIED = re.compile(r"(?<![\w.])([\w-]+)\.[A-Za-z_]\w*")
 _UNIT = re.compile(r"\b(?:spider|bird|livesqlbench)(?::|%3a)[\w.:%-]+", re.IGNORECASE)
-_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
-_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\'": "'", "\\/": "/", "\\u0027": "'", "\\u0022": '"'}
-MINIMUM_SQL = 30
-"""Gold text shorter than this (characters that count) is too ordinary to tell a leak from a coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +55,6 @@ class Withheld:
     values: tuple[str, ...]
     questions: tuple[str, ...] = ()
     audiences: tuple[Audience, ...] = (Audience.ROUTER, Audience.EXECUTOR)
-
-
-def plain(text: str) -> str:
-    """The text as a reader takes it: JSON and HTML escapes undone."""
-    if "\\" in text:
-        for escape, character in _ESCAPES.items():
-            text = text.replace(escape, character)
-    return html.unescape(text) if "&" in text else text
-
-
-def squeezed(sql: str) -> str:
-    """SQL text in lower case without layout and quote marks: what "the same query" means to the scan."""
-    return re.sub(r"[\s'\"`;]+", "", sql.lower())
 
 
 class Scanner:
@@ -105,20 +82,9 @@ class Scanner:
         self._words = words = {w.lower() for s in self._schemas.values() for w in _WORD.findall(s)}
         # Some databases are named like a table. An executor sees schemas, where that word is the table.
         self._tables = names & words
-        self._tokens = tokens = Tokens()
-        self._labels = Phrases((tokens.ids(label), label) for label in LABELS)
-        owners: dict[bytes, tuple[Ids, set[str]]] = {}
-        for sql, owner in gold.values():
-            bare = _COMMENT.sub(" ", sql)
-            if len(squeezed(bare)) >= MINIMUM_SQL:
-                ids = tokens.ids(bare)
-                owners.setdefault(ids.tobytes(), (ids, set()))[1].add(owner)
-        self._gold = Phrases((ids, frozenset(found)) for ids, found in owners.values())
-        self._fragments = HashSet(_fragments([ids for ids, _ in owners.values()], tokens))
-
         self._withheld = tuple(withheld)
-        self._requests = Phrases((tokens.ids(w.request), i) for i, w in enumerate(self._withheld))
-        self._lengths = self._labels.lengths | self._gold.lengths | self._requests.lengths | {ANCHOR}
+        self._reader = Reader(gold, [w.request for w in self._withheld])
+        tokens = self._reader.tokens
         self._questions = Phrases(
             (tokens.ids(question), i) for i, w in enumerate(self._withheld) for question in w.questions
         )
@@ -139,7 +105,7 @@ class Scanner:
 
         `mine`: the databases whose executor reads the text (default: those whose schema stands in it).
         """
-        read = self._read(text, {})
+        read = self._reader.read(text, {})
         owners = self.schemas_in(text) if mine is None else mine
         found = [f for line in read.lines for f in self._in_line(line, audience)]
         return [*found, *self._hits_for(read, audience, frozenset(owners))]
@@ -174,7 +140,7 @@ class Scanner:
                 if m.group().lower().replace("%3a", ":").rstrip(".:-") in self._units:
                     yield _finding("unit_id", m.group(), line, m.start(), audience)
 
-    def _hits_for(self, read: _Text, audience: Audience, mine: frozenset[str]) -> Iterator[Finding]:
+    def _hits_for(self, read: Reading, audience: Audience, mine: frozenset[str]) -> Iterator[Finding]:
         """Of the labels and gold in a text, what its audience may not see."""
         executor = audience is Audience.EXECUTOR
         for hit in read.hits:
@@ -189,43 +155,6 @@ class Scanner:
             elif executor and not hit.owners <= mine:
                 continue
             yield Finding("label" if hit.kind == "label" else "gold_sql", hit.found, hit.excerpt, str(audience))
-
-    def _read(self, text: str, known: dict[str, tuple[str, Ids]]) -> _Text:
-        """What the scan has to know of one text. `known`: lines read so far; observations repeat the same rows over and over."""
-        lines, parts = [], []
-        for line in text.split("\n"):
-            if line not in known:
-                shown = plain(line)
-                known[line] = (shown, self._tokens.ids(shown))
-            shown, ids = known[line]
-            lines.append(shown)
-            parts.append(ids)
-        ids = np.concatenate(parts)
-        hashes = hashes_of(ids, self._lengths)
-        hits = [self._hit("label", ids, a, b, label=label) for a, b, label in self._labels.find(ids, hashes)]
-        hits += self._sql(ids, hashes)
-        if "--" in text or "/*" in text:
-            # Comments may hide in the middle of a query, and two dashes may be prose: both readings are searched.
-            bare = self._tokens.ids(_COMMENT.sub(" ", "\n".join(lines)))
-            hits += self._sql(bare, hashes_of(bare, self._lengths))
-        tasks = frozenset(i for _, _, i in self._requests.find(ids, hashes))
-        return _Text(tuple(lines), tuple(dict.fromkeys(hits)), tasks)
-
-    def _sql(self, ids: Ids, hashes: Mapping[int, Ids]) -> Iterator[_Hit]:
-        whole = self._gold.find(ids, hashes)
-        for start, end, owners in whole:
-            yield self._hit("gold_sql", ids, start, end, owners)
-        for start, end in merged(self._fragments.places(hashes[ANCHOR]).tolist(), ANCHOR):
-            if not any(a < end and start < b for a, b, _ in whole):
-                yield self._hit("fragment", ids, start, end)
-
-    def _hit(
-        self, kind: str, ids: Ids, start: int, end: int, owners: frozenset[str] = frozenset(), label: str = ""
-    ) -> _Hit:
-        what = self._tokens.text(ids[start:end])
-        around = self._tokens.text(ids[max(0, start - 6) : end + 6])
-        at = around.find(what)
-        return _Hit(kind, what, around[max(0, at - 30) : at + 50], owners, label)
 
     # ---- model calls ----
 
@@ -244,8 +173,8 @@ class Scanner:
         roles, texts = {}, {}
         for name, data in ledger.blobs_of({n for _, names in calls for n in names}).items():
             roles[name], texts[name] = _shown(data)
-        known: dict[str, tuple[str, Ids]] = {}
-        read = {name: self._read(text, known) for name, text in texts.items() if text}
+        known: Lines = {}
+        read = {name: self._reader.read(text, known) for name, text in texts.items() if text}
         found = [
             *self._lines_of(calls, read),
             *self._hits_of(calls, texts, read),
@@ -253,14 +182,14 @@ class Scanner:
         ]
         return list(dict.fromkeys(found))
 
-    def _lines_of(self, calls: Sequence[_Call], read: Mapping[str, _Text]) -> Iterator[Finding]:
+    def _lines_of(self, calls: Sequence[_Call], read: Mapping[str, Reading]) -> Iterator[Finding]:
         shown = sorted({(audience, name) for audience, names in calls for name in names if name in read})
         lines = dict.fromkeys((audience, line) for audience, name in shown for line in read[name].lines)
         for audience, line in lines:
             yield from self._in_line(line, audience)
 
     def _hits_of(
-        self, calls: Sequence[_Call], texts: Mapping[str, str], read: Mapping[str, _Text]
+        self, calls: Sequence[_Call], texts: Mapping[str, str], read: Mapping[str, Reading]
     ) -> Iterator[Finding]:
         """Labels and gold. An executor is known by its whole conversation: a later message need not repeat the schema."""
         schemas: dict[str, frozenset[str]] = {}
@@ -278,7 +207,7 @@ class Scanner:
             yield from self._hits_for(read[name], audience, mine)
 
     def _withheld_of(
-        self, calls: Sequence[_Call], roles: Mapping[str, str], texts: Mapping[str, str], read: Mapping[str, _Text]
+        self, calls: Sequence[_Call], roles: Mapping[str, str], texts: Mapping[str, str], read: Mapping[str, Reading]
     ) -> Iterator[Finding]:
         """Withheld values in first prompts. Later messages answer the model, and may hold what it wrote or looked up."""
         wanted: dict[tuple[Audience, str, frozenset[int]], None] = {}
@@ -289,57 +218,18 @@ class Scanner:
                 tasks = frozenset(task for name in opening for task in read[name].tasks)
                 wanted.update(dict.fromkeys((audience, name, tasks) for name in opening))
         for audience, name, tasks in wanted:
-            ids = self._tokens.ids(plain(OPENING_BLOCKS.sub("\n", texts[name])))
+            ids = self._reader.tokens.ids(plain(OPENING_BLOCKS.sub("\n", texts[name])))
             mine = [task for task in sorted(tasks) if audience in self._withheld[task].audiences]
             found = [(a, b) for task in mine for a, b, _ in self._values[task].find(ids)]
             if PLACEHOLDERS in texts[name]:
                 found += [(a, b) for a, b, i in self._questions.find(ids) if audience in self._withheld[i].audiences]
             for start, end in found:
-                hit = self._hit("withheld", ids, start, end)
+                hit = self._reader.hit("withheld", ids, start, end)
                 yield Finding("withheld", hit.found, hit.excerpt, str(audience))
 
 
 _Call = tuple[Audience, tuple[str, ...]]
 """(audience, digests of the messages in order and of the tool list)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    """A label or gold in a text, before it is asked who reads it. `owners`: databases of whole gold."""
-
-    kind: str
-    found: str
-    excerpt: str
-    owners: frozenset[str]
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """One text as read: its lines with escapes undone, what stands in it, and the places of the tasks whose request it holds."""
-
-    lines: tuple[str, ...]
-    hits: tuple[_Hit, ...]
-    tasks: frozenset[int]
-
-
-def _fragments(gold: Sequence[Ids], tokens: Tokens) -> Ids:
-    """Hashes of the parts of gold queries that prose does not hold: three clause words and signs in eight tokens, one of each."""
-    if not gold:
-        return np.zeros(0, dtype=np.uint64)
-    end = np.zeros(1, dtype=np.uint64)  # no token has the number 0: parts do not run over queries
-    ids = np.concatenate([part for query in gold for part in (query, end)])
-
-    def held(marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        sums = np.concatenate([[0], np.cumsum(marks)])
-        counts: npt.NDArray[np.int64] = sums[ANCHOR:] - sums[:-ANCHOR]
-        return counts
-
-    clauses, signs = tokens.ids(" ".join(sorted(CLAUSES))), tokens.ids(" ".join(sorted(SIGNS)))
-    clause, sign = held(np.isin(ids, clauses)), held(np.isin(ids, signs))
-    telling = (held(ids == 0) == 0) & (clause >= 1) & (sign >= 1) & (clause + sign >= 3)
-    hashes: Ids = hashes_of(ids)[ANCHOR][telling]
-    return hashes
 
 
 def _finding(kind: str, what: str, text: str, at: int, audience: Audience) -> Finding:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks_lib.evaluation.leaks import Scanner, squeezed
+from tasks_lib.evaluation.leaks import Scanner
+from tasks_lib.evaluation.readings import squeezed
 from tasks_lib.models.chat import Message
 from tasks_lib.models.transcripts import KIND, message_blob
 from tasks_lib.protocol.vocabulary import Audience
