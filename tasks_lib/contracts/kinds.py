@@ -21,6 +21,8 @@ _VAGUE_PLACES = lexicon("vague_places")
 _PLACES = lexicon("places")
 _PERSONS = lexicon("persons") | lexicon("more_persons")
 _WORKS = lexicon("titled_things")
+_JOBS = frozenset({"job", "contact", "position"})
+_ABBREVIATED = {"nm": "name", "ttl": "title"}
 _BARE = frozenset({"name", "title", "code", "description", "details", "label", "full", "short", "value", "text"})
 _EMPTY = lexicon("empty_kinds")
 _FIRST = frozenset({"first", "fname", "firstname", "forename"})
@@ -39,7 +41,7 @@ def kind(table: str, column: str) -> str | None:
         return "first name"
     if joined in _LAST or parts[-2:] in (["last", "name"], ["family", "name"]):
         return "last name"
-    if parts[-1:] == ["title"] and (len(parts) == 1 or stem(parts[-2]) in _WORKS):
+    if parts[-1:] == ["title"] and (len(parts) == 1 or parts[-2] not in _JOBS):
         return "title"
     owner = [stem(word) for word in _words(table)]
     named = parts[-1:] == ["title"] or (parts[-1:] == ["name"] and len(parts) == 1)
@@ -49,6 +51,9 @@ def kind(table: str, column: str) -> str | None:
     if noun and noun[-1] in _BARE:
         noun = owner
         named = True
+    shortened = bool(noun and owner) and len(parts) < len(_words(column)) and noun[-1] not in _SYNONYMS
+    if shortened and len(noun[-1]) > 2 and owner[-1].startswith(noun[-1]):
+        noun = owner  # `cand_name` of `candidates`
     if not noun:
         return None
     if (named or len(parts) < len(_words(column))) and noun[-1] in _PERSONS:
@@ -159,4 +164,4 @@ def _tables(select: exp.Select) -> list[exp.Table]:
 
 def _words(name: str) -> list[str]:
     split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").replace("-", " ").lower()
-    return re.findall(r"[a-z]{2,}", split)
+    return [_ABBREVIATED.get(word, word) for word in re.findall(r"[a-z]{2,}", split)]
