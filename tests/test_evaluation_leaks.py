@@ -65,6 +65,9 @@ SCANNER = Scanner(
         ("Which staff of the city Harlow have the highest salary, and what is their name?", False),
         ("gold_queries", True),
         ("Golden sources of labels", False),
+        ("standard class of credit card; gold: high-level credit card", False),
+        ("gold: 3, silver: 2", False),
+        ('"gold": "db_000000000001"', True),
         ("upstream_unit", True),
     ],
 )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from tasks_lib.evaluation.lexicon import (
     DDL,
+    GOLD_ID,
     OPENING_BLOCKS,
     PATHS,
     PLACEHOLDERS,
@@ -123,6 +124,9 @@ class Scanner:
         if "path" in watched:
             for m in PATHS.finditer(line):
                 yield _finding("path", m.group(), line, m.start(), audience)
+        if "label" in watched:
+            for m in GOLD_ID.finditer(line):
+                yield _finding("label", m.group(), line, m.start(), audience)
         if "ddl" in watched:
             for m in DDL.finditer(line):
                 yield _finding("ddl", m.group(), line, m.start(), audience)

@@ -29,14 +29,19 @@ _GOLD = ("sql", "query", "queries", "source", "database", "route", "answer", "la
 _GOLD_THINGS = sorted({form for word in _GOLD for form in (word, f"{word}s")} - {"sqls", "querys", "queriess"})
 
 LABELS: tuple[str, ...] = (
-    *(f"{word} {sign}" for word in ("gold", "is_gold") for sign in "=:"),
+    "gold =",
+    *(f"gold : {value}" for value in ("[", "{", "true", "false", "select")),
     *(f"gold{joint}{thing}" for joint in (" ", "_") for thing in _GOLD_THINGS),
     *(f"{word} {sign} {label}" for word in ("behavior", "behaviour") for sign in "=:" for label in Behavior),
     *(f"required databases {sign}" for sign in "=:"),
     *("is_gold", "source_unit", "unit_id", "unit_ids", "result_digest", "branch_id", "branch_weight"),
     *("required_databases", "downstream_question", "downstream_unit", "upstream_unit"),
 )
-"""Field names and labels of the private side as token sequences (case, layout and quote marks do not count)."""
+"""Field names and labels of the private side as token sequences (case, layout and quote marks do not count).
+
+Gold with a colon is a label before a value of ours only: catalogs tell of credit cards and medals ("gold: high-level card").
+"""
+GOLD_ID = re.compile(r"\bgold[\"']?\s*:\s*[\"']?db_", re.IGNORECASE)
 
 PATHS = re.compile(
     r"\.sqlite3?\b|\.duckdb\b|\.parquet\b|_full\.sql\b|\bfile://|"
