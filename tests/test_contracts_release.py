@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,10 @@ from tasks_lib.contracts.profiles import PROFILES, Allowlist, Profile, ProfileRe
 from tasks_lib.contracts.release import Release, ReleaseDamaged, counts
 from tasks_lib.corpora.model import CorpusSource
 from tasks_lib.corpora.units import audit
-from tasks_lib.protocol.vocabulary import Behavior, Corpus
+from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.chat import ChatReply, ChatRequest
+from tasks_lib.protocol.records import CallContext
+from tasks_lib.protocol.vocabulary import Behavior, CallOutcome, Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.ledgers import Ledger
 
@@ -74,6 +78,48 @@ async def test_a_salt_changes_ids_and_not_tasks(shop: Workshop) -> None:
     assert units[0] == units[1]
     assert not set(plain.handles) & set(salted.handles)
     assert not {t.task_id for t in plain.tasks} & {t.task_id for t in salted.tasks}
+
+
+class Writer:
+    """A model that words a contract by quoting its questions, and that leaves out every part but the first when `lazy`."""
+
+    def __init__(self, lazy: bool = False) -> None:
+        self.spec = BackendSpec(name="writer", model="openai/writer")
+        self.lazy = lazy
+
+    async def chat(self, request: ChatRequest, context: CallContext) -> ChatReply:
+        task = next(m.content for m in request.messages if m.role == "user").rsplit("behavior: ", 1)[1]
+        asked = dict(re.findall(r"part (P\d+).*\n(?:  about: .*\n)?  question: (.+)", task))
+        asked = {name: re.sub(r"<value of P\d+>", "that one", text) for name, text in asked.items()}
+        kept = list(asked.values())[: 1 if self.lazy else None]
+        text = json.dumps({"request": " ".join(kept), "contributions": asked})
+        return ChatReply(outcome=CallOutcome.OK, text=text)
+
+
+async def test_a_backend_can_word_a_whole_release(shop: Workshop) -> None:
+    out = shop.folder / "worded"
+    report = await build([shop.source], {Corpus.SPIDER: shop.rows}, PROFILE, 1, out, shop.runner, renderer=Writer())
+    assert report.tasks == sum(PROFILE.counts[Corpus.SPIDER].values()) - sum(
+        report.shortfall.get("spider", {}).values()
+    )
+    assert report.tasks >= 5
+    wordings = pl.read_parquet(out / "private/wordings.parquet")
+    assert set(wordings["renderer"]) == {"writer"}
+    release = Release.load(out)
+    for row in wordings.iter_rows(named=True):
+        request = next(t.request for t in release.tasks if t.task_id == row["task_id"])
+        assert {item["unit_id"] for item in row["contributions"]} == set(release.contracts[row["task_id"]].unit_ids)
+        assert all(item["words"] in request for item in row["contributions"])
+
+
+async def test_what_a_backend_cannot_word_is_left_out_and_recorded(shop: Workshop) -> None:
+    out = shop.folder / "lazy"
+    lazy = Writer(lazy=True)
+    report = await build([shop.source], {Corpus.SPIDER: shop.rows}, PROFILE, 1, out, shop.runner, renderer=lazy)
+    assert not {"parallel", "sequential"} & set(report.by_behavior)
+    assert report.rejected["wording"]
+    rejected = pl.read_parquet(out / "private/rejected.parquet").filter(pl.col("gate") == "wording")
+    assert rejected["reason"].str.contains("writer gave no accepted request in 4 replies").all()
 
 
 async def test_how_many_are_examined_together_decides_nothing(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
