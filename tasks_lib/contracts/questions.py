@@ -94,10 +94,19 @@ def content(question: str) -> list[str]:
 
 def stands_in(text: str, literal: str) -> bool:
     """Whether `literal` stands in `text` as whole words, case ignored."""
-    # The plain search first: compiling a pattern costs a hundred times as much.
-    return literal.lower() in text.lower() and (
-        re.search(rf"(?<!\w){re.escape(literal)}(?!\w)", text, re.IGNORECASE) is not None
-    )
+    # No pattern: compiling one for each constant costs more than all the rest of a build.
+    words, needle = text.lower(), literal.lower()
+    at = words.find(needle)
+    while at >= 0:
+        end = at + len(needle)
+        if not (at and _in_word(words[at - 1])) and not (end < len(words) and _in_word(words[end])):
+            return True
+        at = words.find(needle, at + 1)
+    return False
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def locked(question: str, literals: Iterable[str]) -> tuple[str, ...]:
