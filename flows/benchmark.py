@@ -15,6 +15,7 @@ from tasks_lib.contracts import profiles
 from tasks_lib.contracts.building import build
 from tasks_lib.contracts.release import Release, ReleaseDamaged
 from tasks_lib.corpora.embedded import materialise
+from tasks_lib.evaluation.reranker_training import weights
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.client import open_model
 from tasks_lib.protocol.vocabulary import Corpus
@@ -23,7 +24,14 @@ from tasks_lib.store.keys import artifact_key, code_digest
 from tasks_lib.store.ledgers import Ledger
 from tasks_lib.store.settings import settings
 
-BUILD_CODE = ("tasks_lib/contracts", "tasks_lib/catalog", "tasks_lib/models/embeddings.py", *AUDIT_CODE)
+BUILD_CODE = (
+    "tasks_lib/contracts",
+    "tasks_lib/catalog",
+    "tasks_lib/routeenv",
+    "tasks_lib/evaluation/reranker_training.py",
+    "tasks_lib/models/embeddings.py",
+    *AUDIT_CODE,
+)
 EMBEDDED_SEED = 1
 
 
@@ -56,7 +64,7 @@ async def build_release(
     try:
         async with SqlRunner(ledger) as runner:
             model = open_model(renderer, ledger) if renderer else None
-            report = await build(sources, units, plan, seed, out, runner, salt, model, docs_of(out))
+            report = await build(sources, units, plan, seed, out, runner, salt, model, docs_of(out), fit=weights)
     finally:
         ledger.close()
     return report.as_json()

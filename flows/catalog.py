@@ -14,7 +14,8 @@ from pydantic import Field
 from flows.benchmark import embedded_release
 from tasks_lib.evaluation import tasks as evaluation_tasks
 from tasks_lib.evaluation.inputs import load
-from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.reporting.retrieval_page import write_retrieval_page
+from tasks_lib.store.artifacts import ArtifactStore, write_file
 from tasks_lib.store.jobs import Job
 from tasks_lib.store.keys import artifact_key, code_digest
 from tasks_lib.store.schemas import AUDIT
@@ -25,6 +26,7 @@ CATALOG_CODE = (
     "tasks_lib/routeenv",
     "tasks_lib/models/embeddings.py",
     "tasks_lib/evaluation/retrieval_audit.py",
+    "tasks_lib/evaluation/retrieval_baselines.py",
     "tasks_lib/evaluation/layer.py",
 )
 
@@ -45,26 +47,36 @@ async def run_catalog(folder: Path) -> dict[str, Any]:
         {"release": manifest},
     )
     await ensure(evaluation_tasks.audit, job, "retrieval audit", here=False)
+    table = ArtifactStore(where.resolved_store_url).read(AUDIT, key)
+    facts = {"Release": str(manifest), "Databases": str(len(load(str(folder)).handles))}
+    out = where.home.resolve() / "audits" / key[:12]
+    page = write_retrieval_page(table, facts, out / "retrieval.html")
+    write_file(AUDIT, out / "audit.parquet", table.to_dicts())
     return {
         "release": str(folder),
+        "manifest": str(manifest),
         "audit_key": key,
-        **summary(ArtifactStore(where.resolved_store_url).read(AUDIT, key)),
+        "page": str(page),
+        **summary(table),
     }
 
 
 def summary(table: pl.DataFrame) -> dict[str, Any]:
     """What `dsabench audit --json` prints of an audit table.
 
-    `units`: {scope: {recall_at_50, recall_at_10, mrr, n}}; `tasks`: {target_recall, all_target_coverage: {stage: {k: fraction}}, n};
-    the same by corpus, and tasks by behavior.
+    `units`: {scope: {recall_at_50, recall_at_10, mrr, n}}, the pool's recall and the reranked list's, beside the dev units alone;
+    `tasks`: {target_recall, all_target_coverage: {stage: {k: fraction}}, n}; the same by corpus, and tasks by behavior, by number
+    of required databases and by number of candidates.
     """
+    stages = {"recall_at_50": "candidate", "recall_at_10": "reranked", "mrr": "reranked"}
 
     def units(scope: str, cut: str) -> dict[str, dict[str, Any]]:
         part = table.filter((pl.col("scope") == scope) & (pl.col("slice") == cut)).sort("value_of", "metric")
         found: dict[str, dict[str, Any]] = {}
         for row in part.iter_rows(named=True):
-            found.setdefault(row["value_of"], {})[row["metric"]] = row["value"]
-            found[row["value_of"]]["n"] = row["n"]
+            if stages.get(row["metric"]) == row["stage"]:
+                found.setdefault(row["value_of"], {})[row["metric"]] = row["value"]
+                found[row["value_of"]]["n"] = row["n"]
         return found
 
     def tasks(cut: str) -> dict[str, dict[str, Any]]:
@@ -82,7 +94,10 @@ def summary(table: pl.DataFrame) -> dict[str, Any]:
         "units": {scope: units(scope, "all").get("all", {}) for scope in scopes},
         "tasks": tasks("all").get("all", {}),
         "by_corpus": {"units": {scope: units(scope, "corpus") for scope in scopes}, "tasks": tasks("corpus")},
+        "dev": {scope: units(scope, "split").get("dev", {}) for scope in scopes},
         "by_behavior": tasks("behavior"),
+        "by_required": tasks("size"),
+        "by_candidates": tasks("candidates"),
     }
 
 

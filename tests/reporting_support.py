@@ -150,7 +150,17 @@ def run_tables(names: tuple[str, ...] = (POLICY, MODEL)) -> RunTables:
             routing.append(values.with_columns(backend=pl.lit(backend), router=pl.lit(str(router))))
     study = pl.concat(routed)
     audit = [
-        {"scope": scope, "slice": cut, "value_of": of, "stage": stage, "metric": metric, "value": value, "n": 24}
+        {
+            "scope": scope,
+            "slice": cut,
+            "value_of": of,
+            "stage": stage,
+            "metric": metric,
+            "value": value,
+            "n": 24,
+            "low": None,
+            "high": None,
+        }
         for scope, cut, of, stage, metric, value in (
             ("task", "all", "all", "candidate", "target_recall_at_50", 0.9375),
             ("task", "all", "all", "candidate", "target_recall_at_9", 0.5),

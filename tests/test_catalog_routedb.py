@@ -59,7 +59,7 @@ def test_every_table_fits_its_schema_and_ids_meet(make: Make) -> None:
     tables = {r["table_id"] for r in rows["cat_tables"]}
     columns = {r["column_id"] for r in rows["cat_columns"]}
     assert {r["database_id"] for r in rows["cat_cards"]} == databases
-    assert {r["object_id"] for r in rows["cat_cards"]} == databases | tables
+    assert {r["object_id"] for r in rows["cat_cards"]} == databases | tables | columns
     assert {r["table_id"] for r in rows["cat_columns"]} == {r["table_id"] for r in rows["cat_capabilities"]} == tables
     assert {r["column_id"] for r in rows["cat_entities"]} <= columns
     for r in rows["cat_relations"]:

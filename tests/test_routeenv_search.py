@@ -16,9 +16,11 @@ from catalog_support import ferries, publish
 from tasks_lib.models import embeddings
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.routeenv import search as module
-from tasks_lib.routeenv.indexes import GramIndex, ValueIndex, WordIndex
+from tasks_lib.routeenv.indexes import GramIndex, Groups, Shares, ValueIndex, Vocabulary, WordIndex
 from tasks_lib.routeenv.lookup import ranked
-from tasks_lib.routeenv.search import LEXICAL, POOL, RERANK, Catalog
+from tasks_lib.routeenv.needs import MOST, needs
+from tasks_lib.routeenv.reranker import fold_of, read
+from tasks_lib.routeenv.search import POOL, Catalog
 from tasks_lib.routeenv.tokens import raw, tokens
 from tasks_lib.store.artifacts import ArtifactRefused
 
@@ -72,16 +74,43 @@ def test_scores_equal_to_six_decimals_are_ties() -> None:
 
 
 @pytest.mark.parametrize("stage", ["candidate", "reranked"])
-def test_search_orders_equal_databases_by_id_and_filters_first(catalog: Catalog, stage: module.Stage) -> None:
-    query = "depth at low tide"  # says nothing that tells the six apart but their summaries' vectors
+def test_search_orders_equal_databases_by_id_and_filters_before_the_cut(catalog: Catalog, stage: module.Stage) -> None:
+    query = "depth at low tide"  # says nothing that tells the six apart but their vectors
     whole = catalog.search(query, catalog.databases, 99, stage=stage)
     assert whole == sorted(whole, key=lambda item: (-item[1], item[0]))
     assert {n for n, _ in whole} == set(catalog.databases)
     for removed, _ in whole:
         allow = [n for n in catalog.databases if n != removed]
-        expected = [n for n, _ in whole if n != removed][:2]
-        assert [n for n, _ in catalog.search(query, allow, 2, stage=stage)] == expected
-        assert catalog.search(query, reversed(allow), 2, stage=stage) == catalog.search(query, allow, 2, stage=stage)
+        kept = catalog.search(query, allow, 99, stage=stage)
+        assert {n for n, _ in kept} == set(allow)
+        assert catalog.search(query, allow, 2, stage=stage) == kept[:2]
+        assert catalog.search(query, reversed(allow), 2, stage=stage) == kept[:2]
+
+
+def test_a_request_for_several_things_finds_each(catalog: Catalog) -> None:
+    query = (
+        "Compare these. How many beehives are there? How many pottery kilns are there? "
+        "I also need the number of mountain huts; the number of violin makers."
+    )
+    found = {n for n, _ in catalog.search(query, catalog.databases, 4)}
+    assert found == {about(catalog, topic) for topic in ("beehives", "pottery", "mountain", "violin")}
+
+
+def test_needs_are_the_query_and_its_clauses() -> None:
+    assert needs("How many ships are there?") == ["How many ships are there?"]
+    several = "It should cover the names of all ships; the deepest harbour, and the crew of each pilot boat. Thanks."
+    assert needs(several) == [
+        several,
+        "It should cover the names of all ships",
+        "the deepest harbour, and the crew of each pilot boat. Thanks.",
+    ]
+    assert needs("salt and pepper prices") == ["salt and pepper prices"]
+    long = "Which pilot boats were built after the harbour wall, and what did each crew member earn in that year?"
+    assert needs(long)[2] == "what did each crew member earn in that year?"
+    short = "List the names and the ages of pilots."
+    assert needs(short) == [short]
+    assert needs("") == [""]
+    assert len(needs("Count the red boats. " * 40)) == 1 + MOST
 
 
 @pytest.mark.parametrize("stage", ["candidate", "reranked"])
@@ -105,17 +134,6 @@ def test_meaning_rescues_a_query_without_a_shared_word(catalog: Catalog) -> None
     assert found[0][0] == about(catalog, "observatory")
 
 
-def test_strong_words_need_no_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(texts: list[str]) -> None:
-        raise AssertionError("the model was asked")
-
-    monkeypatch.setattr(module, "embed", refuse)
-    catalog = Catalog.load(folder)
-    catalog.search("pottery kilns harbour depth", catalog.databases, 3, stage="candidate")
-    with pytest.raises(AssertionError, match="model was asked"):
-        catalog.search("telescope", catalog.databases, 3, stage="candidate")
-
-
 def test_what_is_behind_the_pool_follows_in_candidate_order(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POOL", 2)
     query = "observatory and pottery kilns"
@@ -136,30 +154,45 @@ def test_many_threads_get_what_one_gets(folder: Path) -> None:
         assert list(pool.map(lambda q: shared.search(q, shared.databases, 6), queries)) == alone
 
 
-def test_weights_are_fixed_shares() -> None:
-    assert sum(LEXICAL.values()) == pytest.approx(1)
-    assert sum(RERANK.values()) == pytest.approx(1)
+def test_weights_are_plain_numbers_by_fold(catalog: Catalog) -> None:
     assert POOL == 50
+    assert set(catalog.weights) == {-1, 0, 1, 2, 3, 4}
+    assert read(catalog.weights[2].rows(2))[2].reranked == pytest.approx(catalog.weights[2].reranked)
+    assert {fold_of(f"db_{i:012x}") for i in range(60)} == {0, 1, 2, 3, 4}
+    with pytest.raises(ValueError, match="expected one of"):
+        read([{"fold": 0, "stage": "reranked", "feature": "corpus", "weight": 1.0}])
 
 
 def test_word_scores_by_hand() -> None:
-    index = WordIndex([["tide", "port"], ["port", "crew"], ["port"]])
+    words = Vocabulary()
+    documents = [words.learn(text) for text in (["tide", "port"], ["port", "crew"], ["port"])]
     rare, common, unseen = np.log(4 / 1.5), np.log(4 / 3.5), np.log(4 / 0.5)
-    assert index.coverage(["tide", "port", "tide"]) == pytest.approx(
-        [1, common / (rare + common), common / (rare + common)]
-    )
-    assert index.coverage(["tide", "quokka"]) == pytest.approx([rare / (rare + unseen), 0, 0])
-    assert index.cosine(["port"]) == pytest.approx(
+    index = Shares(documents, 3, "coverage")
+    found = index(*words.queries([["tide", "port", "tide"], ["tide", "quokka"], ["quokka"]]))
+    assert found[0] == pytest.approx([1, common / (rare + common), common / (rare + common)])
+    assert found[1] == pytest.approx([rare / (rare + unseen), 0, 0])
+    assert not found[2].any()
+    dense = Shares(documents, 3, "density")(*words.queries([["port"]]))
+    assert dense[0] == pytest.approx([common / np.hypot(rare, common), common / np.hypot(rare, common), 1])
+    by_count = Shares([[0, 0, 0, 1], [0, 1, 1, 1]], 3, "bm25")(*words.queries([["tide"]]))
+    assert by_count[0][0] > by_count[0][1] > 0
+    assert WordIndex([["tide", "port"], ["port", "crew"], ["port"]]).cosine(["port"]) == pytest.approx(
         [common / np.hypot(rare, common), common / np.hypot(rare, common), 1]
     )
-    assert not index.coverage(["quokka"]).any()
+
+
+def test_rows_are_gathered_by_database() -> None:
+    groups = Groups(np.asarray([0, 0, 2]), 3)
+    assert groups.best(np.asarray([[1.0, 3.0, 2.0]])).tolist() == [[3, 0, 2]]
+    assert groups.best(np.asarray([[1.0, 3.0, 2.0]]), 2).tolist() == [[2, 0, 1]]
 
 
 def test_character_grams_meet_across_endings() -> None:
     index = GramIndex([["singers"], ["kilns"]])
-    scores = index.cosine(["singer"])
-    assert scores[0] > 0.5
-    assert scores[1] == 0
+    found = index.cosine([["singer"], ["violin"]])
+    assert found[0, 0] > 0.5
+    assert found[0, 1] == 0
+    assert found[1, 1] < 0.5
 
 
 def test_values_are_found_whole_and_rare_ones_weigh_more() -> None:
@@ -194,7 +227,7 @@ def test_an_index_of_thirty_databases_builds_in_under_three_seconds(tmp_path: Pa
     databases = [ferries(tmp_path, f"d_{i}", port=f"Port{i}", rows=200) for i in range(30)]
     catalog = Catalog.load(publish(databases, tmp_path))
     begun = time.process_time()
-    assert catalog.indexes.databases.size == 30
+    assert catalog.indexes.grams.size == 30
     assert time.process_time() - begun < 3
 
 
@@ -206,4 +239,5 @@ def test_query_vectors_are_kept(catalog: Catalog, monkeypatch: pytest.MonkeyPatc
 
 def rows_of(catalog: Catalog) -> dict[str, list[dict[str, object]]]:
     named = ("databases", "tables", "columns", "capabilities", "entities", "relations")
-    return {f"cat_{name}": list(getattr(catalog, name).values()) for name in named} | {"cat_cards": catalog.cards}
+    found = {f"cat_{name}": list(getattr(catalog, name).values()) for name in named}
+    return found | {"cat_cards": catalog.cards, "cat_reranker": catalog.reranker}

@@ -14,6 +14,9 @@ from tasks_lib.corpora.model import ColumnInfo, TableInfo
 LOW_DISTINCT = 30
 """At most so many distinct values make a text column a grouping, unless every row has its own."""
 
+SENTENCE = 120
+"""Characters of a description in the card of a column; its whole text stands in the card of the table."""
+
 _NUMBER = re.compile(r"int|real|float|double|numeric|decimal|number|money|serial", re.I)
 _DATE = re.compile(r"date|time|year", re.I)
 _DATE_NAME = re.compile(r"(^|\s)(date|time|year|month|day|timestamp|datetime)(\s|$)")
@@ -71,3 +74,8 @@ def label(column: ColumnInfo) -> str:
     """A column in a few words: what its description says before it gives examples when that is short, else its name."""
     short = _EXAMPLES.split(meaning(column))[0].strip().rstrip(".")
     return short if short and len(short) <= 60 else words(column.name)
+
+
+def sentence(column: ColumnInfo) -> str:
+    """A column for its own card: the first sentence of its meaning, cut to 120 characters."""
+    return meaning(column).split(". ", maxsplit=1)[0][:SENTENCE].rstrip(". ")

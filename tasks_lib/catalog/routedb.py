@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks_lib.catalog.capabilities import capabilities
-from tasks_lib.catalog.columns import label, meaning
+from tasks_lib.catalog.columns import label, meaning, sentence
 from tasks_lib.catalog.identities import Identities
 from tasks_lib.catalog.relations import Column, compatible, foreign_keys
 from tasks_lib.catalog.values import EntityValue, entities, examples, synthetic
@@ -173,6 +173,8 @@ class _Writer:
                 "provenance": f"{described}; {PROVENANCE[database.origin]}",
             }
         )
+        title = " ".join(database.title.split()).rstrip(".").lower()
+        self._card(column_id, public, self.hide(f"{sentence(column)} of {words(table.name)}, {title}"))
 
     def relation(
         self, databases: Sequence[CorpusDatabase], kind: str, source: Column, target: Column, text: str, provenance: str

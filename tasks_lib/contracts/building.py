@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import mean
@@ -40,10 +40,12 @@ from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.keys import digest, sha256_file
 from tasks_lib.store.schemas import (
+    CAT_RERANKER,
     CONTRACTS,
     DATABASES,
     GATES,
     REJECTED,
+    RERANKER_UNITS,
     TABLES,
     TASKS,
     UNITS,
@@ -52,6 +54,10 @@ from tasks_lib.store.schemas import (
     Table,
 )
 
+Fit = Callable[
+    [dict[str, Any], Sequence[Mapping[str, Any]], Mapping[tuple[str, str], str], Collection[str]], tuple[Any, Any]
+]
+"""(catalog rows by table, rows of `units`, public ids, units of the tasks) -> rows of `cat_reranker` and `reranker_units`."""
 UnitRows = pl.DataFrame | Sequence[Mapping[str, Any]]
 
 
@@ -94,12 +100,14 @@ async def build(
     salt: bytes | None = None,
     renderer: ChatModel | None = None,
     docs: Path | None = None,
+    fit: Fit | None = None,
 ) -> BuildReport:
     """Build a release into `out`, which appears whole or not at all; an older release there is replaced.
 
     units_by_corpus: rows of `units`, all audited units of each source. salt: key of the public ids; without one the key is
     derived from sources, profile and seed (ids are then opaque but not secret). Tasks do not depend on the salt. renderer: a
-    language model that words the contracts; without one, templates do. docs: folder for the data docs of the table suites,
+    language model that words the contracts; without one, templates do. fit: fits the weights of the catalog's search; without it,
+    the catalog is searched with the fixed ones. docs: folder for the data docs of the table suites,
     which hold gold.
 
     Raises:
@@ -137,9 +145,16 @@ async def build(
         ),
         "private/gates.parquet": (GATES, [row for corpus, y in yields.items() for row in _gate_rows(corpus, y)]),
     }
-    for name, rows in routedb.build(databases, identities).items():
-        tables[f"public/catalog/{name}.parquet"] = (TABLES[name], rows)
     contracts = [contract for found in yields.values() for contract in found.contracts]
+    catalog = routedb.build(databases, identities)
+    if fit is not None:
+        used = {unit for contract in contracts for unit in contract.unit_ids}
+        known = {(d.corpus.value, d.name): identities.database(d.corpus, d.name) for d in databases}
+        weights, record = fit(catalog, tables["private/units.parquet"][1], known, used)
+        catalog[CAT_RERANKER.name] = weights
+        tables["private/reranker_units.parquet"] = (RERANKER_UNITS, record)
+    for name, rows in catalog.items():
+        tables[f"public/catalog/{name}.parquet"] = (TABLES[name], rows)
     tasks = {task.task_id: task for found in yields.values() for task in found.tasks}
     shortfall = {c.value: {b.value: n for b, n in y.shortfall.items()} for c, y in yields.items() if y.shortfall}
     unstated = [row for corpus, pool in pools.items() for row in _unstated_rows(yields[corpus], pool)]

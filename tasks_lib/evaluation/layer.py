@@ -194,12 +194,12 @@ def interactive_ids(folder: str) -> list[str]:
 
 
 async def audit_rows(context: JobContext, folder: str) -> list[dict[str, Any]]:
-    """Rows of `audit`: retrieval over a release's catalog, per usable unit and per task (PROTOCOL 6)."""
+    """Rows of `audit`: retrieval over a release's catalog, per unit, whatever its gold is worth, and per task (PROTOCOL 6)."""
     inputs = load(folder)
     catalog = Catalog.load(inputs.release.public / "catalog")
     units = [
-        AuditedUnit(u.question, u.database_id, u.corpus, Split(inputs.release.units[u.unit_id].split))
-        for u in inputs.usable_units
+        AuditedUnit(u.question, inputs.public_ids[u.corpus, u.database], u.corpus, Split(u.split))
+        for _, u in sorted(inputs.release.units.items())
     ]
     tasks = [AuditedTask(inputs.tasks[t], c.databases, c.behavior) for t, c in sorted(inputs.contracts.items())]
     return audit(catalog, units, tasks)

@@ -17,6 +17,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ MAX_TOKENS = 256
 
 _BATCH = 4
 _PAD = 8
+_WORKERS = 2
 _LONGEST_WORD = (
     102  # a word of more than 100 characters becomes one unknown token, so no word needs more than 100 + marks
 )
@@ -220,21 +222,31 @@ def _forward(pieces: Sequence[str]) -> Vectors:
             raise AssertionError(f"MiniLM: a piece has {len(tokens)} tokens, expected at most {MAX_TOKENS}.")
         by_length.setdefault(-(-len(tokens) // _PAD) * _PAD, []).append(i)
     out = np.zeros((len(pieces), DIMENSIONS), dtype=np.float32)
-    with torch.inference_mode():
-        for length in sorted(by_length):
-            rows = by_length[length]
-            for at in range(0, len(rows), _BATCH):
-                batch = rows[at : at + _BATCH]
-                tokens = torch.zeros((_BATCH, length), dtype=torch.long)
-                mask = torch.zeros((_BATCH, length), dtype=torch.long)
-                mask[:, 0] = 1  # rows that only fill the shape still need one token
-                for row, i in enumerate(batch):
-                    tokens[row, : len(ids[i])] = torch.tensor(ids[i])
-                    mask[row, : len(ids[i])] = 1
-                vectors = model(
-                    {"input_ids": tokens, "attention_mask": mask, "token_type_ids": torch.zeros_like(tokens)}
-                )
-                out[batch] = vectors["sentence_embedding"].numpy()[: len(batch)]
+    batches = [
+        (length, rows[at : at + _BATCH])
+        for length, rows in sorted(by_length.items())
+        for at in range(0, len(rows), _BATCH)
+    ]
+
+    def one(length: int, batch: list[int]) -> None:
+        tokens = torch.zeros((_BATCH, length), dtype=torch.long)
+        mask = torch.zeros((_BATCH, length), dtype=torch.long)
+        mask[:, 0] = 1  # rows that only fill the shape still need one token
+        for row, i in enumerate(batch):
+            tokens[row, : len(ids[i])] = torch.tensor(ids[i])
+            mask[row, : len(ids[i])] = 1
+        with torch.inference_mode():
+            vectors = model({"input_ids": tokens, "attention_mask": mask, "token_type_ids": torch.zeros_like(tokens)})
+        out[batch] = vectors["sentence_embedding"].numpy()[: len(batch)]
+
+    if len(batches) < 2 * _WORKERS:
+        for length, batch in batches:
+            one(length, batch)
+        return out
+    with ThreadPoolExecutor(
+        _WORKERS
+    ) as pool:  # torch lets go of the interpreter; each pass stays on one thread of its own
+        list(pool.map(one, *zip(*batches, strict=True)))
     return out
 
 

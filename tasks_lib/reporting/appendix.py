@@ -244,12 +244,13 @@ def audits(run: RunTables) -> tuple[View, ...]:
     """The retrieval audit over source units and over tasks, one row for a scope and cut; nothing when it was not given."""
     if run.audit is None:
         return ()
+    ours = run.audit.filter(
+        pl.col("stage").is_in(["candidate", "reranked"])
+    )  # plain searches stand on the audit's own page
     return (
+        _audit(ours.filter(pl.col("scope") != "task"), "audit-units", "Retrieval of source units (percent)", "Units"),
         _audit(
-            run.audit.filter(pl.col("scope") != "task"), "audit-units", "Retrieval of source units (percent)", "Units"
-        ),
-        _audit(
-            run.audit.filter(pl.col("scope") == "task"),
+            ours.filter(pl.col("scope") == "task"),
             "audit-tasks",
             "Retrieval for the tasks inside their allowlists (percent)",
             "Tasks",

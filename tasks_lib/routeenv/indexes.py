@@ -1,6 +1,6 @@
-"""Inverted indexes over catalog text: word IDF, character n-grams, values. Each returns one score a row or a database.
+"""Inverted indexes over catalog text: word IDF, character n-grams, values. Each scores many queries at once, [queries, rows].
 
-Only counting and weighting live here, on plain arrays; which catalog text is indexed and how scores are fused is `search`.
+Only counting and weighting live here, on plain arrays; which catalog text is indexed is `evidence`, how evidence is weighed `search`.
 All indexes are read-only once built and hold no reference to a query.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,22 +22,112 @@ from tasks_lib.routeenv.tokens import raw, tokens
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+BM25_K1, BM25_B = 1.2, 0.75
 
-def grouped_max(values: npt.NDArray[Any], starts: Integers, ends: Integers) -> npt.NDArray[Any]:
-    """Maximum of `values` over each group of rows [starts[i], ends[i]), 0 for an empty group."""
-    out = np.zeros((len(starts), *values.shape[1:]), dtype=values.dtype)
-    full = np.flatnonzero(ends > starts)
-    if len(full):
-        out[full] = np.maximum.reduceat(values, starts[full], axis=0)
-    return out
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows of an index that belong to one database each, in order: `owners` is the place of the database of every row."""
+
+    owners: Integers
+    size: int
+
+    def best(self, values: npt.NDArray[Any], most: int = 1) -> npt.NDArray[Any]:
+        """[queries, rows] as [queries, databases]: the mean of the `most` largest of each database, missing ones 0."""
+        out = np.zeros((len(values), self.size), dtype=values.dtype)
+        places, starts = np.unique(self.owners, return_index=True)
+        if most == 1:
+            if len(places):
+                out[:, places] = np.maximum.reduceat(values, starts, axis=1)
+            return out
+        for place, start, end in zip(places, starts, [*starts[1:], len(self.owners)], strict=True):
+            mine, keep = values[:, start:end], min(most, end - start)
+            out[:, place] = np.partition(mine, mine.shape[1] - keep, axis=1)[:, mine.shape[1] - keep :].sum(axis=1)
+        return out / most
+
+
+class Vocabulary:
+    """Words of all indexes by number; a query word that no index knows is counted, for it must lower every share."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def learn(self, words: Iterable[str]) -> list[int]:
+        """Numbers of words, new ones added."""
+        return [self.numbers.setdefault(word, len(self.numbers)) for word in words]
+
+    def queries(self, texts: Sequence[Sequence[str]]) -> tuple[sparse.csr_matrix, Floats]:
+        """(which known words each query holds, how many unknown ones)."""
+        held = [[self.numbers[w] for w in dict.fromkeys(words) if w in self.numbers] for words in texts]
+        unknown = [len(set(words)) - len(known) for words, known in zip(texts, held, strict=True)]
+        return _matrix(held, [[1.0] * len(h) for h in held], len(self.numbers)), np.asarray(unknown, dtype=float)
+
+
+def _matrix(columns: Sequence[Sequence[int]], values: Sequence[Sequence[float]], width: int) -> sparse.csr_matrix:
+    ends = np.cumsum([0, *(len(row) for row in columns)])
+    flat = np.fromiter((c for row in columns for c in row), dtype=np.int32, count=int(ends[-1]))
+    data = np.fromiter((v for row in values for v in row), dtype=np.float64, count=int(ends[-1]))
+    found = sparse.csr_matrix((data, flat, ends), shape=(len(columns), width))
+    found.sort_indices()
+    return found
+
+
+def _scaled(matrix: sparse.csr_matrix, by: Floats) -> sparse.csr_matrix:
+    """Every column times its number."""
+    found = matrix.copy()
+    found.data = found.data * by[found.indices]
+    return found
+
+
+class Shares:
+    """How much of the weight of a query's words a document has: a ratio of the query's words weighted by rarity.
+
+    `coverage`: each word counts in full when the document holds it. `density`: as large as the word is in the document (unit
+    vectors of IDF weights). `bm25`: Robertson's saturation by count and length. All in 0..1.
+    """
+
+    def __init__(
+        self, documents: Sequence[Sequence[int]], words: int, kind: Literal["coverage", "density", "bm25"]
+    ) -> None:
+        n = len(documents)
+        counts = [Counter(document) for document in documents]
+        held = np.bincount([w for c in counts for w in c], minlength=words) if n else np.zeros(words)
+        columns = [list(c) for c in counts]
+        if kind == "bm25":
+            lengths = np.asarray([len(d) for d in documents], dtype=float)
+            damped = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(float(lengths.mean()), 1.0)) if n else lengths
+            self.idf: Floats = np.log(1 + (n - held + 0.5) / (held + 0.5))
+            self.unseen = math.log(1 + (n + 0.5) / 0.5)
+            values = [[k / (k + damped[i]) for k in c.values()] for i, c in enumerate(counts)]
+        else:
+            self.idf = np.log((n + 1) / (held + 0.5))
+            self.unseen = math.log((n + 1) / 0.5)
+            values = [[1.0] * len(c) for c in counts]
+            if kind == "density":
+                values = [[float(self.idf[w]) for w in c] for c in columns]
+                values = [[v / max(math.sqrt(sum(x * x for x in row)), 1e-9) for v in row] for row in values]
+        self.documents = _matrix(columns, values, words).T.tocsr()
+
+    def best_words(self, groups: Groups) -> None:
+        """Keep for every database and word the largest value among its documents, instead of the documents."""
+        found = self.documents.T.tocoo()
+        best: dict[tuple[int, int], float] = {}
+        for owner, word, value in zip(groups.owners[found.row], found.col, found.data, strict=True):
+            if value > best.get((owner, word), 0.0):
+                best[owner, word] = value
+        rows, columns = ([k[i] for k in best] for i in (0, 1))
+        shape = (groups.size, self.documents.shape[0])
+        self.documents = sparse.csr_matrix((list(best.values()), (rows, columns)), shape=shape).T.tocsr()
+
+    def __call__(self, queries: sparse.csr_matrix, unknown: Floats) -> Floats:
+        """[queries, documents]."""
+        total = np.maximum(queries @ self.idf + unknown * self.unseen, 1e-9)
+        found: Floats = np.asarray((_scaled(queries, self.idf) @ self.documents).todense()) / total[:, None]
+        return found
 
 
 class WordIndex:
-    """IDF over documents of stemmed words.
-
-    `coverage`: share of the query's IDF weight that a document holds. `density`: how much of a document (as a unit vector of
-    IDF weights) each query word is.
-    """
+    """IDF over documents of stemmed words, for one query at a time."""
 
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         self.vocabulary: dict[str, int] = {}
@@ -65,21 +156,6 @@ class WordIndex:
         # a word of no document still counts in full: a query about something else must not look covered
         return known, weights, float(weights.sum()) + (len(distinct) - len(known)) * self.unseen
 
-    def coverage(self, words: Sequence[str]) -> Floats:
-        """Score in 0..1 for every document."""
-        known, weights, total = self._known(words)
-        if not known:
-            return np.zeros(self.size)
-        result: Floats = self.held[:, known] @ weights / total
-        return result
-
-    def density(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """(share of each known query word in each document [documents, words], weight of each word in the query)."""
-        known, weights, total = self._known(words)
-        if not known:
-            return np.zeros((self.size, 0)), np.zeros(0)
-        return self.unit[:, known].toarray(), weights / total
-
     def cosine(self, words: Sequence[str]) -> Floats:
         """Cosine of query and documents under IDF weights."""
         known, weights, _ = self._known(words)
@@ -102,37 +178,41 @@ class GramIndex:
 
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         self.vocabulary: dict[str, int] = {}
-        rows: list[int] = []
-        columns: list[int] = []
-        values: list[float] = []
-        for row, words in enumerate(texts):
-            counts: Counter[int] = Counter()
-            for word, n in Counter(words).items():
-                for gram in _grams(word):
-                    counts[self.vocabulary.setdefault(gram, len(self.vocabulary))] += n
-            rows += [row] * len(counts)
-            columns += counts.keys()
-            values += counts.values()
+        counts = [_counted(words) for words in texts]
+        columns = [[self.vocabulary.setdefault(g, len(self.vocabulary)) for g in c] for c in counts]
         self.size = len(texts)
-        held = np.bincount(columns, minlength=len(self.vocabulary)) if columns else np.zeros(0)
+        held = np.bincount([g for row in columns for g in row], minlength=len(self.vocabulary))
         self.idf: Floats = np.log((1 + self.size) / (1 + held)) + 1
-        weights = (1 + np.log(np.asarray(values))) * self.idf[columns] if values else np.zeros(0)
-        norms = np.sqrt(np.bincount(rows, weights=weights**2, minlength=self.size)) if rows else np.ones(self.size)
-        scaled = weights / np.maximum(norms, 1e-9)[rows] if rows else weights
-        self.unit = sparse.csc_matrix((scaled, (rows, columns)), shape=(self.size, len(self.vocabulary)))
+        self.unseen = (math.log(1 + self.size) + 1) ** 2
+        weighted = _scaled(_matrix(columns, [_logs(c) for c in counts], len(self.vocabulary)), self.idf)
+        self.unit = (sparse.diags(1 / np.maximum(_norms(weighted), 1e-9)) @ weighted).T.tocsr()
 
-    def cosine(self, words: Sequence[str]) -> Floats:
-        """Cosine in 0..1 for every document."""
-        counts = Counter(gram for word in words for gram in _grams(word))
-        known = [self.vocabulary[gram] for gram in counts if gram in self.vocabulary]
-        if not known:
-            return np.zeros(self.size)
-        weights = np.asarray(
-            [(1 + math.log(n)) * self.idf[self.vocabulary[g]] for g, n in counts.items() if g in self.vocabulary]
-        )
-        unseen = (len(counts) - len(known)) * (math.log(1 + self.size) + 1) ** 2
-        result: Floats = self.unit[:, known] @ weights / math.sqrt(float((weights**2).sum()) + unseen)
-        return result
+    def cosine(self, queries: Sequence[Sequence[str]]) -> Floats:
+        """[queries, documents], each in 0..1."""
+        counts = [_counted(words) for words in queries]
+        known = [{self.vocabulary[g]: n for g, n in c.items() if g in self.vocabulary} for c in counts]
+        weighted = _scaled(_matrix([list(k) for k in known], [_logs(k) for k in known], len(self.vocabulary)), self.idf)
+        unseen = np.asarray([len(c) - len(k) for c, k in zip(counts, known, strict=True)]) * self.unseen
+        norms = np.sqrt(_norms(weighted) ** 2 + unseen)
+        found: Floats = np.asarray((weighted @ self.unit).todense()) / np.maximum(norms, 1e-9)[:, None]
+        return found
+
+
+def _counted(words: Sequence[str]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for word, n in Counter(words).items():
+        for gram in _grams(word):
+            counts[gram] += n
+    return counts
+
+
+def _logs(counts: Mapping[Any, int]) -> list[float]:
+    return [1 + math.log(n) for n in counts.values()]
+
+
+def _norms(matrix: sparse.csr_matrix) -> Floats:
+    found: Floats = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    return found
 
 
 class ValueIndex:

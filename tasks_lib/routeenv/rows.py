@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from tasks_lib.routeenv.reranker import fixed_rows
 from tasks_lib.store.artifacts import read_file
 from tasks_lib.store.schemas import (
     CAT_CAPABILITIES,
@@ -16,12 +17,21 @@ from tasks_lib.store.schemas import (
     CAT_DATABASES,
     CAT_ENTITIES,
     CAT_RELATIONS,
+    CAT_RERANKER,
     CAT_TABLES,
 )
 
 Row = dict[str, Any]
 
-_TABLES = (CAT_DATABASES, CAT_TABLES, CAT_COLUMNS, CAT_CAPABILITIES, CAT_ENTITIES, CAT_RELATIONS, CAT_CARDS)
+_TABLES = (
+    CAT_DATABASES,
+    CAT_TABLES,
+    CAT_COLUMNS,
+    CAT_CAPABILITIES,
+    CAT_ENTITIES,
+    CAT_RELATIONS,
+    CAT_CARDS,
+)
 
 
 def _grouped(rows: Iterable[Row], key: str) -> dict[str, list[Row]]:
@@ -42,11 +52,23 @@ class CatalogRows:
     entities: dict[str, Row]
     relations: dict[str, Row]
     cards: list[Row]
+    reranker: list[Row]
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Read `cat_*.parquet` in `folder`. Raises ArtifactRefused naming a missing or damaged file."""
-        return cls.from_rows({t.name: read_file(t, folder / f"{t.name}.parquet").to_dicts() for t in _TABLES})
+        """Read `cat_*.parquet` in `folder`; without `cat_reranker`, searches use the fixed weights.
+
+        Raises ArtifactRefused naming a missing or damaged file.
+        """
+        tables = [*_TABLES, *([CAT_RERANKER] if (folder / f"{CAT_RERANKER.name}.parquet").exists() else [])]
+        frames = {t.name: read_file(t, folder / f"{t.name}.parquet") for t in tables}
+        cards = frames.pop(CAT_CARDS.name)
+        vectors = cards["vector"].explode().to_numpy().reshape(cards.height, -1)  # rows of floats would take seconds
+        rows = {name: frame.to_dicts() for name, frame in frames.items()}
+        rows[CAT_CARDS.name] = [
+            {**row, "vector": vector} for row, vector in zip(cards.drop("vector").to_dicts(), vectors, strict=True)
+        ]
+        return cls.from_rows(rows)
 
     @classmethod
     def from_rows(cls, rows: Mapping[str, Iterable[Row]]) -> Self:
@@ -63,6 +85,7 @@ class CatalogRows:
             entities=by_id("cat_entities", "entity_id", "database_id"),
             relations=by_id("cat_relations", "relation_id"),
             cards=sorted(rows["cat_cards"], key=lambda r: (r["database_id"], r["object_id"], r["chunk"])),
+            reranker=list(rows.get(CAT_RERANKER.name) or fixed_rows()),
         )
 
     @cached_property

@@ -1,8 +1,10 @@
 """Search over the public catalog: hierarchical IDF with semantic rescue, then a fixed reranker (PROTOCOL 6; paper C.3).
 
-Reads public Parquet only. Two stages: `candidate` ranks all allowed databases by lexical evidence (IDF at database, table and
-column level, character n-grams, values), and where that is weak gives places of the pool to the nearest by MiniLM;
-`reranked` reorders the pool of 50 by a fixed linear fusion and leaves the rest behind it in candidate order.
+Reads public Parquet only. Two stages: `candidate` ranks all allowed databases by words (IDF at database, table, column and value
+level, phrases, character n-grams), where MiniLM on table cards rescues what shares no word with the query; `reranked` reorders the
+pool of 50 by all that and the nearest single column, and leaves the rest behind it in candidate order. A query that asks for several
+things is searched for as a whole and by clause; each of them spreads its share over the databases in scope (softmax of the fixed
+weights), and shares are added up.
 Every order is by score rounded to 6 decimals, then public id; the allowlist is applied before any cut (known fault K04).
 """
 
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -18,63 +20,32 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tasks_lib.models.embeddings import embed
-from tasks_lib.routeenv.indexes import Floats, GramIndex, Integers, ValueIndex, WordIndex, grouped_max
-from tasks_lib.routeenv.lookup import DECIMALS, Lookup, ranked
+from tasks_lib.routeenv import evidence
+from tasks_lib.routeenv.lookup import DECIMALS, Lookup
+from tasks_lib.routeenv.needs import needs
+from tasks_lib.routeenv.reranker import SHIPPED, Floats, Weights, read
 from tasks_lib.routeenv.rows import CatalogRows
-from tasks_lib.routeenv.tokens import raw, tokens
 
 POOL = 50
 SHORTLIST = 10
+WHOLE = 2.0
+"""Share of the whole query beside 1 for each of its clauses."""
 
-LEXICAL: Mapping[str, float] = {
-    "database": 0.17,
-    "table": 0.15,
-    "column": 0.13,
-    "grams": 0.23,
-    "table_grams": 0.26,
-    "values": 0.06,
-}
-RERANK: Mapping[str, float] = {
-    "database": 0.13,
-    "table": 0.10,
-    "column": 0.09,
-    "grams": 0.11,
-    "table_grams": 0.16,
-    "values": 0.05,
-    "card": 0.25,
-    "summary": 0.11,
-}
-"""Weights of the evidence in the candidate stage and in the reranker, each adding up to 1.
-
-Fitted once (listwise logistic loss, non-negative, rounded to two decimals) on 2,400 source questions of the train split of
-Spider and BIRD searched inside their own corpus, and fixed since: no formal task and no dev question had a part in them.
-"""
-WEAK = 0.6
-"""Lexical evidence is weak when no database in scope holds this share of the query's IDF weight (half of the train questions)."""
-RESCUE = 0.5
-"""Weight of the nearest MiniLM card in the candidate stage when lexical evidence is weak (0.98 to 0.99 Recall@20 on train)."""
+_KEPT = 2048
+"""Texts whose evidence is kept in memory: about 10 kB each for 300 databases."""
 
 Stage = Literal["candidate", "reranked"]
-Evidence = dict[str, Floats]
-"""Scores 0..1 of every database (in the order of `Catalog.ids`) by kind of evidence."""
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Indexes:
-    """Everything built from the catalog for searching databases; rows of tables, columns and cards are grouped by database."""
+class Ranking:
+    """Places of databases best first with their scores, higher is better and all below 0 or 0: `pool` is reordered in `reranked`."""
 
-    databases: WordIndex
-    tables: WordIndex
-    columns: WordIndex
-    grams: GramIndex
-    table_grams: GramIndex
-    values: ValueIndex
-    cards: npt.NDArray[np.float32]
-    table_span: tuple[Integers, Integers]
-    column_span: tuple[Integers, Integers]
-    card_span: tuple[Integers, Integers]
-    summary_cards: Integers
+    candidate: Places
+    candidate_scores: Floats
+    reranked: Places
+    reranked_scores: Floats
 
 
 @dataclass
@@ -83,8 +54,8 @@ class Catalog(CatalogRows):
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
-        self._lexical: OrderedDict[str, Evidence] = OrderedDict()
-        self._semantic: OrderedDict[str, Evidence] = OrderedDict()
+        self._lexical: OrderedDict[str, Floats] = OrderedDict()
+        self._semantic: OrderedDict[str, Floats] = OrderedDict()
 
     @cached_property
     def ids(self) -> list[str]:
@@ -97,10 +68,10 @@ class Catalog(CatalogRows):
         return {name: place for place, name in enumerate(self.ids)}
 
     @cached_property
-    def indexes(self) -> Indexes:
-        """Built at first use (about 0.2 s for 30 databases)."""
+    def indexes(self) -> evidence.Indexes:
+        """Built at first use (about 5 s for 268 databases)."""
         with self._lock:
-            return _build(self)
+            return evidence.build(self, self.ids)
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -108,41 +79,61 @@ class Catalog(CatalogRows):
         with self._lock:
             return Lookup(self)
 
-    def lexical(self, query: str) -> Evidence:
-        """Lexical evidence for every database (order of `ids`), each 0..1, by the names in LEXICAL."""
-        with self._lock:
-            if query in self._lexical:
-                self._lexical.move_to_end(query)
-                return self._lexical[query]
-        ix, words = self.indexes, tokens(query)
-        density, weights = ix.columns.density(words)
-        found = {
-            "database": ix.databases.coverage(words),
-            "table": grouped_max(ix.tables.coverage(words), *ix.table_span),
-            "column": grouped_max(density, *ix.column_span) @ weights,
-            "grams": ix.grams.cosine(words),
-            "table_grams": grouped_max(ix.table_grams.cosine(words), *ix.table_span),
-            "values": ix.values.scores(query),
-        }
-        return self._remember(self._lexical, query, found)
+    @cached_property
+    def weights(self) -> dict[int, Weights]:
+        """Weights by fold; SHIPPED is what searches use."""
+        return read(self.reranker)
 
-    def semantic(self, query: str) -> Evidence:
-        """MiniLM evidence for every database, by the names in SEMANTIC: nearest card chunk, and the summary's chunk."""
-        with self._lock:
-            if query in self._semantic:
-                self._semantic.move_to_end(query)
-                return self._semantic[query]
-        ix = self.indexes
-        near: Floats = np.clip((ix.cards @ embed([query])[0]).astype(np.float64), 0, 1)
-        found = {"card": grouped_max(near, *ix.card_span), "summary": near[ix.summary_cards]}
-        return self._remember(self._semantic, query, found)
+    def lexical(self, texts: Sequence[str]) -> Floats:
+        """[texts, databases, LEXICAL] in the order of `ids`, each 0..1."""
+        return self._kept(self._lexical, texts, self.indexes.lexical)
 
-    def _remember(self, memory: OrderedDict[str, Evidence], query: str, found: Evidence) -> Evidence:
+    def semantic(self, texts: Sequence[str]) -> Floats:
+        """[texts, databases, SEMANTIC] in the order of `ids`, each 0..1."""
+        return self._kept(self._semantic, texts, self.indexes.semantic)
+
+    def _kept(
+        self, memory: OrderedDict[str, Floats], texts: Sequence[str], measure: Callable[[Sequence[str]], Floats]
+    ) -> Floats:
         with self._lock:
-            memory[query] = found
-            while len(memory) > 4096:
+            found = {text: memory[text] for text in texts if text in memory}
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if missing:
+            found.update(zip(missing, measure(missing), strict=True))
+        with self._lock:
+            for text, held in found.items():
+                memory[text] = held
+                memory.move_to_end(text)
+            while len(memory) > _KEPT:
                 memory.popitem(last=False)
-        return found
+        return np.stack([found[text] for text in texts])
+
+    def rank(self, query: str, scope: Places, stage: Stage = "reranked", fold: int = SHIPPED) -> Ranking:
+        """Order of the databases at `scope` (rising places). With stage "candidate" the pool is left in candidate order.
+
+        `fold`: weights fitted without the databases of that fold, for audits.
+        """
+        weights, texts = self.weights[fold], needs(query)
+        found = np.concatenate([self.lexical(texts)[:, scope], self.semantic(texts)[:, scope]], axis=-1)
+        first = _shared(found @ weights.candidate)
+        order = _order(first)
+        if stage == "candidate":
+            return Ranking(scope[order], first[order], scope[order], first[order])
+        second = _shared(found @ weights.reranked)
+        pool, rest = order[:POOL], order[POOL:]
+        pool = np.sort(pool)[_order(second[np.sort(pool)])]
+        ranked = np.concatenate([pool, rest])
+        return Ranking(scope[order], first[order], scope[ranked], np.concatenate([second[pool], first[rest]]))
+
+    def scope(self, allow: Collection[str], dataset: str | None = None) -> Places:
+        """Places of the allowed databases, of one corpus with `dataset`, rising."""
+        allowed = set(allow)
+        found = [
+            place
+            for place, name in enumerate(self.ids)
+            if name in allowed and (dataset is None or self.databases[name]["corpus"] == dataset)
+        ]
+        return np.asarray(found, dtype=np.int64)
 
     def search(
         self,
@@ -154,87 +145,32 @@ class Catalog(CatalogRows):
     ) -> list[tuple[str, float]]:
         """The `top_k` best of the allowed databases as (public id, score), best first.
 
-        `dataset` keeps one corpus only. Reranked scores are 0..1 in the pool and negative behind it. Deterministic; scores have 6 decimals.
+        `dataset` keeps one corpus only. Scores fall from 1 (surely this one) towards 0; those behind the pool are below 0.
+        Deterministic; scores have 6 decimals.
         """
-        allowed = set(allow)
-        scope = [
-            place
-            for place, name in enumerate(self.ids)
-            if name in allowed and (dataset is None or self.databases[name]["corpus"] == dataset)
-        ]
-        if not scope or top_k < 1:
+        scope = self.scope(allow, dataset)
+        if not len(scope) or top_k < 1:
             return []
-        lexical = self.lexical(query)
-        first = _fused(lexical, LEXICAL)[scope]
-        if lexical["database"][scope].max() < WEAK:
-            first = first + RESCUE * self.semantic(query)["card"][scope]
-        names = [self.ids[place] for place in scope]
-        order = [name for name, _ in ranked(dict(zip(names, first, strict=True)), allowed, len(names))]
-        where = {name: i for i, name in enumerate(names)}
-        if stage == "candidate":
-            return ranked(dict(zip(names, first, strict=True)), allowed, top_k)
-        pool = order[:POOL]
-        second = _fused({**lexical, **self.semantic(query)}, RERANK)[scope]
-        top = ranked({name: second[where[name]] for name in pool}, allowed, len(pool))
-        rest = order[POOL:]
-        tail = [(name, round(-(i + 1) / (len(rest) + 1), DECIMALS)) for i, name in enumerate(rest)]
-        return (top + tail)[:top_k]
-
-
-def _fused(evidence: Evidence, weights: Mapping[str, float]) -> Floats:
-    total: Floats = np.sum([weight * evidence[name] for name, weight in weights.items()], axis=0)
-    return total
-
-
-def _spans(owners: Sequence[str], ids: Sequence[str]) -> tuple[Integers, Integers]:
-    """[start, end) of each id's rows in `owners`, which are sorted like `ids`."""
-    held = np.asarray(owners, dtype=object)
-    starts = np.searchsorted(held, np.asarray(ids, dtype=object), side="left") if len(held) else np.zeros(len(ids))
-    ends = np.searchsorted(held, np.asarray(ids, dtype=object), side="right") if len(held) else np.zeros(len(ids))
-    return starts.astype(np.int64), ends.astype(np.int64)
-
-
-def _build(catalog: Catalog) -> Indexes:
-    ids = catalog.ids
-    tables = [table for name in ids for table in catalog.tables_of.get(name, ())]
-    columns = [column for table in tables for column in catalog.columns_of.get(table["table_id"], ())]
-    column_words = {c["column_id"]: tokens(f"{c['name']} {c['meaning']}") for c in columns}
-    column_names = {c["column_id"]: raw(f"{c['name']} {c['meaning']}") for c in columns}
-    titles = {name: catalog.databases[name]["summary"] for name in ids}
-    table_words, table_names = [], []
-    for table in tables:
-        words, names = tokens(table["name"]), raw(table["name"])
-        for column in catalog.columns_of.get(table["table_id"], ()):
-            words = words + column_words[column["column_id"]] + [w for v in column["examples"] for w in tokens(v)]
-            names = names + column_names[column["column_id"]]
-        table_words.append(words)
-        table_names.append(names)
-    table_span = _spans([table["database_id"] for table in tables], ids)
-    database_words, database_names = [], []
-    for place, public in enumerate(ids):
-        span = range(table_span[0][place], table_span[1][place])
-        described = [
-            w for card in catalog.cards_of.get(public, ()) if card["object_id"] == public for w in tokens(card["text"])
+        found = self.rank(query, scope, stage)
+        shown = np.round(1 / (1 - found.reranked_scores), DECIMALS)
+        if stage == "reranked":
+            behind = np.arange(1, len(scope) - POOL + 1)
+            shown[POOL:] = np.round(-behind / (len(behind) + 1), DECIMALS)
+        return [
+            (self.ids[place], float(score)) for place, score in list(zip(found.reranked, shown, strict=True))[:top_k]
         ]
-        database_words.append(tokens(titles[public]) + described + [w for t in span for w in table_words[t]])
-        database_names.append(raw(titles[public]) + [w for t in span for w in table_names[t]])
-    table_words = [
-        words + tokens(titles[t["database_id"]].split(".")[0]) for words, t in zip(table_words, tables, strict=True)
-    ]
-    cards = catalog.cards
-    first = {card["object_id"]: i for i, card in reversed(list(enumerate(cards)))}
-    return Indexes(
-        databases=WordIndex(database_words),
-        tables=WordIndex(table_words),
-        columns=WordIndex([column_words[c["column_id"]] for c in columns]),
-        grams=GramIndex(database_names),
-        table_grams=GramIndex(table_names),
-        values=ValueIndex(
-            ((e["value"], catalog.places[e["database_id"]]) for e in catalog.entities.values()), len(ids)
-        ),
-        cards=np.asarray([card["vector"] for card in cards], dtype=np.float32).reshape(len(cards), -1),
-        table_span=table_span,
-        column_span=_spans([column["database_id"] for column in columns], ids),
-        card_span=_spans([card["database_id"] for card in cards], ids),
-        summary_cards=np.asarray([first[name] for name in ids], dtype=np.int64),
-    )
+
+
+def _shared(values: Floats) -> Floats:
+    """[texts, databases] as log of the mean share of each database, 6 decimals: every text spreads its share by softmax."""
+    risen = np.exp(values - values.max(axis=1, keepdims=True))
+    weight = np.where(np.arange(len(values)) == 0, WHOLE, 1.0)
+    shares = (risen / risen.sum(axis=1, keepdims=True) * weight[:, None]).sum(axis=0) / weight.sum()
+    found: Floats = np.round(np.log(np.maximum(shares, 1e-300)), DECIMALS)
+    return found
+
+
+def _order(values: Floats) -> Places:
+    """Places by falling value; equal ones by place, which is by public id."""
+    found: Places = np.argsort(-values, kind="stable")
+    return found

@@ -355,13 +355,38 @@ CAT_CARDS = _table(
     "Semantic cards with their MiniLM vectors, in chunks (public).",
     ("object_id", "chunk"),
     [
-        ("object_id", STR, "database or table public id"),
+        ("object_id", STR, "database, table or column public id"),
         ("database_id", STR, "public id"),
         ("chunk", INT, "chunk number"),
         ("text", STR, "card text"),
         ("vector", pa.list_(pa.float32()), "384 unit-norm floats"),
     ],
     visibility="public",
+)
+
+CAT_RERANKER = _table(
+    "cat_reranker",
+    1,
+    "Weights of the search over RouteDB (public): what agents search with, and per fold for the retrieval audit.",
+    ("fold", "stage", "feature"),
+    [
+        ("fold", INT, "-1 for searches; k for weights fitted without the databases of fold k"),
+        ("stage", STR, "candidate | reranked"),
+        ("feature", STR, "kind of evidence"),
+        ("weight", REAL, "weight; one that is missing is 0"),
+    ],
+    visibility="public",
+)
+RERANKER_UNITS = _table(
+    "reranker_units",
+    1,
+    "Training record of the reranker (private): the train-split units that its weights were fitted on.",
+    ("unit_id",),
+    [
+        ("unit_id", STR, "unit"),
+        ("database_id", STR, "public id of its database"),
+        ("fold", INT, "fold of its database: it had no part in the weights of this fold"),
+    ],
 )
 
 # ---- run layers ----
@@ -602,18 +627,21 @@ INTERVALS = _table(
 )
 AUDIT = _table(
     "audit",
-    1,
+    2,
     "Retrieval audit.",
     ("scope", "slice", "value_of", "stage", "metric"),
     [
         ("scope", STR, "own_corpus | whole_registry | task"),
-        ("slice", STR, "all | corpus | behavior | size | split"),
+        ("slice", STR, "all | corpus | split | behavior | size | candidates"),
         ("value_of", STR, "slice value"),
-        ("stage", STR, "candidate | reranked"),
+        ("stage", STR, "candidate | reranked | tfidf | bm25 | minilm"),
         ("metric", STR, "recall_at_k, mrr, target_recall_at_k, all_target_coverage_at_k"),
         ("value", REAL, "fraction"),
         ("n", INT, "units or tasks"),
+        ("low", REAL, "lower end of the 95 % Wilson interval; null where outcomes are not 0 or 1"),
+        ("high", REAL, "upper end"),
     ],
+    nullable=frozenset({"low", "high"}),
 )
 
 
