@@ -158,6 +158,9 @@ def audit_tasks(catalog: Catalog, tasks: Sequence[AuditedTask]) -> list[dict[str
     Slices all, corpus, behavior, size (number of required databases), candidates (more than 50, or not).
     """
     means, baselines = _Means(), Baselines(catalog)
+    embed(
+        [text for item in tasks for text in needs(item.task.request)]
+    )  # one pass of the model instead of one a search
     for item in tasks:
         scope = catalog.scope(item.task.allowlist)
         cuts = (

@@ -40,9 +40,14 @@ class Groups:
             if len(places):
                 out[:, places] = np.maximum.reduceat(values, starts, axis=1)
             return out
-        for place, start, end in zip(places, starts, [*starts[1:], len(self.owners)], strict=True):
-            mine, keep = values[:, start:end], min(most, end - start)
-            out[:, place] = np.partition(mine, mine.shape[1] - keep, axis=1)[:, mine.shape[1] - keep :].sum(axis=1)
+        wide = float(values.max(initial=0.0)) + 1.0
+        ordered = np.sort(
+            self.owners * wide - values, axis=1
+        )  # owners stay in order, inside each the largest value comes first
+        sizes = np.diff([*starts, len(self.owners)])
+        for nth in range(most):
+            has = sizes > nth
+            out[:, places[has]] += places[has] * wide - ordered[:, starts[has] + nth]
         return out / most
 
 
