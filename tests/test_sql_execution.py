@@ -400,3 +400,16 @@ def test_compare_once_and_check_once(database: Path) -> None:
     assert check_once(Corpus.SPIDER, "SELECT nope FROM box", str(database))["kind"] == "execution_error"
     with pytest.raises(DatabaseMissing):
         check_once(Corpus.SPIDER, "SELECT 1", "/nonexistent/x.sqlite")
+
+
+async def test_a_file_that_is_not_the_audited_one_is_no_answer(tmp_path: Path, ledger: Ledger) -> None:
+    path = tmp_path / "shop.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript("CREATE TABLE item (name TEXT); INSERT INTO item VALUES ('lamp');")
+    audited = handle(path)
+    connection.executescript("INSERT INTO item VALUES ('desk');")
+    connection.close()
+    async with SqlRunner(ledger, Limits(wall_seconds=10), workers=1) as runner:
+        with pytest.raises(DatabaseDamaged, match=r"has sha256 \w+, expected"):
+            await runner.run(audited, "SELECT count(*) FROM item")
+        assert (await runner.run(handle(path), "SELECT count(*) FROM item")).rows == 1

@@ -21,14 +21,16 @@ from types import TracebackType
 from tasks_lib.protocol.records import BindingValue, DatabaseHandle, ExecutionKey
 from tasks_lib.protocol.vocabulary import Engine, VerdictKind
 from tasks_lib.sql.canonical import CanonicalResult
+from tasks_lib.sql.faults import DatabaseDamaged
 from tasks_lib.sql.fetching import Outcome
 from tasks_lib.sql.guard import check_sql
 from tasks_lib.sql.lexer import trimmed
 from tasks_lib.sql.limits import DEFAULT_LIMITS, Limits
 from tasks_lib.sql.placeholders import bound, driver_text, placeholders_in
 from tasks_lib.sql.postgres import shared_server
+from tasks_lib.sql.sqlite import check_file
 from tasks_lib.sql.workers import Request, WorkerPool
-from tasks_lib.store.keys import digest, sha256_bytes
+from tasks_lib.store.keys import digest, sha256_bytes, sha256_file
 from tasks_lib.store.ledgers import Entry, Ledger, Produced
 from tasks_lib.store.settings import settings
 
@@ -90,7 +92,7 @@ class SqlRunner:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sql")
         self._postgres_folder = postgres_folder
         self._loading = asyncio.Lock()
-        self._locations: dict[str, str] = {}
+        self._locations: dict[tuple[str, str], str] = {}
 
     async def __aenter__(self) -> SqlRunner:
         return self
@@ -159,14 +161,28 @@ class SqlRunner:
         )
 
     async def _location(self, handle: DatabaseHandle) -> str:
-        """Return the SQLite path, or the connection string of the database that holds the dump."""
-        if handle.engine is Engine.SQLITE:
-            return handle.location
+        """Return the SQLite path, or the connection string of the database that holds the dump.
+
+        Executions are kept by digest, so what runs must be the bytes of that digest: a file is read once a runner to see.
+        """
+        key = (handle.digest, handle.location)
         async with self._loading:
-            if handle.digest not in self._locations:
-                self._locations[handle.digest] = await asyncio.to_thread(self._load, handle)
-        return self._locations[handle.digest]
+            if key not in self._locations:
+                find = _checked if handle.engine is Engine.SQLITE else self._load
+                self._locations[key] = await asyncio.to_thread(find, handle)
+        return self._locations[key]
 
     def _load(self, handle: DatabaseHandle) -> str:
         folder = self._postgres_folder or settings().home / "postgres"
         return shared_server(settings().postgres_url, folder).ensure_database(Path(handle.location), handle.digest)
+
+
+def _checked(handle: DatabaseHandle) -> str:
+    """The path of a SQLite file whose bytes are those of the handle's digest. Raises DatabaseMissing or DatabaseDamaged."""
+    path = Path(handle.location)
+    check_file(path)
+    if (found := sha256_file(path)) != handle.digest:
+        raise DatabaseDamaged(
+            f"db_damaged: {path} has sha256 {found}, expected {handle.digest}; restore it, or build the release anew."
+        )
+    return handle.location
