@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 import uuid
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,15 +14,15 @@ from pydantic import Field
 
 from flows.units import AUDIT_CODE, audited
 from tasks_lib.contracts import profiles
-from tasks_lib.contracts.building import build
-from tasks_lib.contracts.release import Release, ReleaseDamaged
+from tasks_lib.contracts.building import build, locations
+from tasks_lib.contracts.release import Release, ReleaseDamaged, check_out, copy
 from tasks_lib.corpora.embedded import materialise
 from tasks_lib.evaluation.reranker_training import weights
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.client import open_model
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
-from tasks_lib.store.keys import artifact_key, code_digest
+from tasks_lib.store.keys import artifact_key, code_digest, sha256_bytes
 from tasks_lib.store.ledgers import Ledger
 from tasks_lib.store.settings import settings
 
@@ -47,8 +49,9 @@ async def build_release(
     salt: bytes | None = None,
     renderer: BackendSpec | None = None,
 ) -> dict[str, Any]:
-    """Audit the corpora and build a release into `out`; the fields of `dsabench build --json`.
+    """Audit the corpora and put their release at `out`; the fields of `dsabench build --json`.
 
+    What is built is kept in the home folder by everything that decides it, and only copied when it is wanted again.
     `profile`: the name of a shipped one, or a YAML file. `renderer`: the backend that words the contracts, or None for templates.
     """
     plan = profiles.load(profile)
@@ -56,23 +59,42 @@ async def build_release(
         raise NothingToBuild(
             "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
         )
+    check_out(out)
     invocation = f"build:{uuid.uuid4().hex[:8]}"
+    started = time.monotonic()
     found = await audited(roots, invocation)
     sources = [source for source, _ in found]
-    units = {source.corpus: rows for source, rows in found}
-    ledger = Ledger(settings().resolved_ledger_url, run=invocation)
+    key = artifact_key(
+        "release@1",
+        {source.corpus.value: source.digest for source in sources},
+        {
+            "profile": plan.model_dump(mode="json"),
+            "seed": seed,
+            "salt": sha256_bytes(salt) if salt else "",
+            "renderer": [renderer.name, renderer.fingerprint()] if renderer else [],
+            "code": code_digest(*BUILD_CODE),
+        },
+    )
+    made = settings().home.resolve() / "releases" / f"built-{key[:16]}"
+    docs = settings().home.resolve() / "data_docs" / key[:16]
+    kept = made.with_suffix(".json")
     try:
-        async with SqlRunner(ledger) as runner:
-            model = open_model(renderer, ledger) if renderer else None
-            report = await build(sources, units, plan, seed, out, runner, salt, model, docs_of(out), fit=weights)
-    finally:
-        ledger.close()
-    return report.as_json()
-
-
-def docs_of(out: Path) -> Path:
-    """Where the data docs of the release at `out` are written: private, and no part of the release."""
-    return settings().home.resolve() / "data_docs" / out.name
+        Release.load(made)
+        report = json.loads(kept.read_text("utf-8"))
+    except (ReleaseDamaged, FileNotFoundError, ValueError):
+        units = {source.corpus: rows for source, rows in found}
+        ledger = Ledger(settings().resolved_ledger_url, run=invocation)
+        try:
+            async with SqlRunner(ledger) as runner:
+                model = open_model(renderer, ledger) if renderer else None
+                fresh = await build(sources, units, plan, seed, made, runner, salt, model, docs, fit=weights)
+        finally:
+            ledger.close()
+        report = fresh.as_json()
+        kept.write_text(json.dumps(report), "utf-8")
+    copy(made, out, locations(sources))
+    seconds = round(time.monotonic() - started, 3)
+    return {**report, "release": str(out), "seconds": seconds, "data_docs": str(docs / "index.html")}
 
 
 def embedded_folder() -> Path:

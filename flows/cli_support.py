@@ -42,7 +42,17 @@ def _usage_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.corpora.files import CorpusError
     from tasks_lib.scoring.cells import UnknownCell
 
-    return (BadUsage, NothingToBuild, RunUnknown, ServeError, ProfileRefused, ReleaseDamaged, CorpusError, UnknownCell)
+    return (
+        BadUsage,
+        NothingToBuild,
+        RunUnknown,
+        ServeError,
+        ProfileRefused,
+        ReleaseDamaged,
+        ReleaseRefused,
+        CorpusError,
+        UnknownCell,
+    )
 
 
 def _run_errors() -> tuple[type[BaseException], ...]:

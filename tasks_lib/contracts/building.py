@@ -25,7 +25,7 @@ from tasks_lib.contracts.distractors import Neighbourhood
 from tasks_lib.contracts.pool import Pool
 from tasks_lib.contracts.profiles import Profile
 from tasks_lib.contracts.proposals import Bench
-from tasks_lib.contracts.release import VERSION, counts, figures, publish
+from tasks_lib.contracts.release import VERSION, check_out, counts, figures, publish
 from tasks_lib.contracts.release_facts import Facts
 from tasks_lib.contracts.review.summary import NOBODY
 from tasks_lib.contracts.suites import CHECKED, check_tables
@@ -190,7 +190,7 @@ async def build(
     wanted_rows = {name: len(rows) for name, rows in checked.items()}
     wanted_rows |= dict.fromkeys((CONTRACTS.name, TASKS.name), manifest["tasks"])
     check_tables(checked, wanted_rows | {DATABASES.name: len(databases)}, docs)
-    publish(out, tables, documents(facts), manifest, _locations(ordered))
+    publish(out, tables, documents(facts), manifest, locations(ordered))
     sizes = [len(task.allowlist) for task in tasks.values()]
     return BuildReport(
         release=str(out),
@@ -219,8 +219,7 @@ def _check_inputs(sources: Sequence[CorpusSource], units: Mapping[Corpus, UnitRo
     missing = [corpus.value for corpus in corpora if corpus not in units]
     if missing:
         raise ValueError(f"no audited units of {missing[0]} were given; audit the corpus first.")
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "manifest.json").exists())):
-        raise ValueError(f"{out} exists and is no release folder; name an empty or new folder.")
+    check_out(out)
 
 
 def _rows(units: UnitRows) -> list[dict[str, Any]]:
@@ -293,7 +292,8 @@ def _database_row(database: CorpusDatabase, identities: Identities) -> dict[str,
     }
 
 
-def _locations(sources: Sequence[CorpusSource]) -> dict[str, Any]:
+def locations(sources: Sequence[CorpusSource]) -> dict[str, Any]:
+    """Where the files of each corpus lie on this machine: the content of `private/locations.json`."""
     return {
         source.corpus.value: {
             "root": str(source.root.resolve()),

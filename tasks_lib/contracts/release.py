@@ -32,6 +32,14 @@ from tasks_lib.store.schemas import CONTRACTS, DATABASES, TASKS, UNITS, Table
 VERSION = "release@1"
 
 
+LOCATIONS = "private/locations.json"
+"""The one file that names this machine's folders; no part of the manifest."""
+
+
+class ReleaseRefused(ValueError):
+    """A place or an input from which no release can be made."""
+
+
 class ReleaseDamaged(ValueError):
     """A release folder that may not be used: a file is missing, altered or unexpected."""
 
@@ -71,6 +79,12 @@ def as_text(value: Any) -> str:
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+def check_out(out: Path) -> None:
+    """Refuse a place where no release may be written. Raises ReleaseRefused naming what is there."""
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "manifest.json").exists())):
+        raise ReleaseRefused(f"{out} exists and is no release folder; name an empty or new folder.")
+
+
 def publish(
     out: Path,
     tables: Mapping[str, tuple[Table, Any]],
@@ -90,17 +104,33 @@ def publish(
             (work / path).write_text(text, "utf-8")
             files[path] = sha256_file(work / path)
         manifest["files"] = dict(sorted(files.items()))
-        (work / "private" / "locations.json").write_text(as_text(locations), "utf-8")
+        (work / LOCATIONS).write_text(as_text(locations), "utf-8")
         (work / "manifest.json").write_text(as_text(manifest), "utf-8")
-        if out.exists():
-            old = out.parent / f".{out.name}.{uuid.uuid4().hex}.old"
-            os.replace(out, old)
-            os.replace(work, out)
-            shutil.rmtree(old)
-        else:
-            os.replace(work, out)
+        _replace(out, work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def copy(made: Path, out: Path, locations: Mapping[str, Any]) -> None:
+    """Put a copy of the release at `made` at `out`, whole or not at all, with `locations` as its folders."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    work = out.parent / f".{out.name}.{uuid.uuid4().hex}"
+    try:
+        shutil.copytree(made, work)
+        (work / LOCATIONS).write_text(as_text(locations), "utf-8")
+        _replace(out, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _replace(out: Path, work: Path) -> None:
+    if not out.exists():
+        os.replace(work, out)
+        return
+    old = out.parent / f".{out.name}.{uuid.uuid4().hex}.old"
+    os.replace(out, old)
+    os.replace(work, out)
+    shutil.rmtree(old)
 
 
 class Release:
