@@ -38,7 +38,7 @@ def _usage_errors() -> tuple[type[BaseException], ...]:
     from flows.runs import RunUnknown
     from flows.serve import ServeError
     from tasks_lib.contracts.profiles import ProfileRefused
-    from tasks_lib.contracts.release import ReleaseDamaged
+    from tasks_lib.contracts.release import ReleaseDamaged, ReleaseRefused
     from tasks_lib.corpora.files import CorpusError
     from tasks_lib.scoring.cells import UnknownCell
 
