@@ -250,7 +250,12 @@ def test_a_profile_of_ones_own_is_a_file(tmp_path: Path) -> None:
     text = (PROFILES / "small.yaml").read_text("utf-8")
     file.write_text(text, "utf-8")
     assert load(str(file)).model_dump(exclude={"name"}) == load("small").model_dump(exclude={"name"})
-    for broken, said in ((text.replace("low: 12", "low: 99"), "low < mean < high"), ("- a list", "YAML mapping")):
+    for broken, said in (
+        (text.replace("low: 12", "low: 99"), "low < mean < high"),
+        ("- a list", "YAML mapping"),
+        (text.replace("single: 12", "single: -12"), "counts.spider.single: .* greater than or equal to 0"),
+        (text.replace("single: 12", "single: 1000000000"), "counts.spider.single: .* less than or equal to"),
+    ):
         file.write_text(broken, "utf-8")
         with pytest.raises(ProfileRefused, match=said):
             load(str(file))

@@ -33,6 +33,12 @@ def _end_at(path: Path, place: str) -> None:
 
 SPIDER: list[tuple[str, Callable[[Path], object], str, str]] = [
     (
+        "half a character",
+        lambda r: write_json(r / "dev.json", [{**QUESTION, "question": "Trees \ud83c?"}]),
+        "dev.json",
+        "text in field question of record 0, found half a character at offset 6",
+    ),
+    (
         "no tables",
         lambda r: (r / "tables.json").unlink(),
         "tables.json",

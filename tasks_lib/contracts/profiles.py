@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from tasks_lib.protocol.vocabulary import Behavior, Corpus
 
 PROFILES = Path(__file__).parent / "profiles"
+MOST = 100_000
+"""Larger counts, allowlists or attempts are slips: no corpus has as many units or databases."""
 
 
 class Allowlist(BaseModel):
@@ -23,7 +25,7 @@ class Allowlist(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     low: int = Field(ge=2)
-    high: int
+    high: int = Field(le=MOST)
     mean: float
 
     @model_validator(mode="after")
@@ -54,14 +56,14 @@ class Profile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    counts: dict[Corpus, dict[Behavior, int]]
+    counts: dict[Corpus, dict[Behavior, Annotated[int, Field(ge=0, le=MOST)]]]
     allowlist: dict[Corpus, Allowlist]
     sizes: dict[Corpus, dict[int, int]]
     distractors: Literal["near", "random"] = "near"
     wording: Literal["plain", "neutral"] = "plain"
     max_unit_uses: int = Field(ge=1)
     max_theme_uses: int = Field(ge=1)
-    attempts: int = Field(ge=1)
+    attempts: int = Field(ge=1, le=MOST)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -102,6 +102,12 @@ def text_of(corpus: Corpus, path: Path, index: int, record: Record, name: str) -
     """Return the non-blank text field `name` of record `index` of a file. Raises CorpusError."""
     value = record.get(name)
     if isinstance(value, str) and value.strip():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise CorpusError(
+                corpus, path, f"text in field {name} of record {index}", f"half a character at offset {error.start}"
+            ) from None
         return value
     found = f"{'no such field' if name not in record else 'an empty text' if isinstance(value, str) else _kind(value)}"
     raise CorpusError(corpus, path, f"text in field {name} of record {index}", found)
