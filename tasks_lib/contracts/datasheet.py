@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import mean
 from typing import Any
 
@@ -66,7 +67,9 @@ def cues_of(contracts: Sequence[Contract], tasks: Mapping[str, PublicTask]) -> d
 
 
 def documents(facts: Facts) -> dict[str, str]:
-    """Path in the release -> text of every document."""
+    """Path in the release -> text of every document. The order of the facts' rows does not show."""
+    unstated = sorted(facts.unstated, key=lambda row: (row["task_id"], row["unit_id"], row["position"]))
+    facts = replace(facts, unstated=unstated)
     return {
         "public/datasheet.md": datasheet(facts),
         "private/datasheet_tasks.md": annex(facts),
