@@ -14,6 +14,8 @@ from review_support import Command, contents, whole_review, write_csv
 
 from tasks_lib.contracts.contract import executable_hash
 from tasks_lib.contracts.release import Release, figures
+from tasks_lib.contracts.review.decisions import ChangeRow, read
+from tasks_lib.contracts.review.questions import ReviewRefused
 from tasks_lib.contracts.review.restating import unstated_rows
 from tasks_lib.contracts.review.summary import NOBODY, summary
 from tasks_lib.contracts.review.wordable import Wordable
@@ -50,6 +52,29 @@ def reword(dsabench: Command, folder: Path, changes: Any, out: Path) -> Said:
 def test_every_request_of_a_release_may_stand(release: Release) -> None:
     wordable = Wordable(release)
     assert not [t.task_id for t in release.tasks if wordable.refusal(t.task_id, t.request)]
+
+
+def test_a_request_with_invisible_characters_may_not_stand(release: Release) -> None:
+    wordable, first = Wordable(release), min(release.contracts)
+    for odd in ("\x00", "\r", "\u202e", "\u2028"):
+        said = wordable.refusal(first, politer(release, first) + f"{odd}Bye.")
+        assert said == f"form: the request holds the invisible character U+{ord(odd):04X}."
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.csv", "task_id,request,rationale,request\nx,a,b,c\n", "'request' stands twice"),
+        ("a.json", '[{"task_id": "x", "request": "a", "request": "b", "rationale": "c"}]', "'request' stands twice"),
+        ("a.json", "[" * 100_000, "recursion"),
+    ],
+)
+def test_a_file_that_can_be_read_two_ways_or_not_at_all_is_refused(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(ReviewRefused, match=said):
+        read(tmp_path / name, ChangeRow)
 
 
 def test_what_is_said_of_requests_is_what_the_build_said(release: Release) -> None:

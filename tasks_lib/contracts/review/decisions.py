@@ -129,9 +129,11 @@ def _rows(file: Path) -> list[dict[str, Any]]:
     try:
         text = file.read_text("utf-8-sig")
         if file.suffix.lower() == ".json":
-            rows = json.loads(text)
+            rows = json.loads(text, object_pairs_hook=_once)
         else:
-            rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+            lines = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+            _once([(name, None) for name in lines.fieldnames or ()])
+            rows = list(lines)
             odd = next((n for n, row in enumerate(rows, 2) if None in row or None in row.values()), None)
             if odd is not None:
                 raise ValueError(f"line {odd} has another number of values than the header")
@@ -139,8 +141,16 @@ def _rows(file: Path) -> list[dict[str, Any]]:
         raise ReviewRefused(
             f"{file} cannot be read ({error.strerror}), expected a CSV or JSON file of decisions."
         ) from error
-    except (ValueError, csv.Error) as error:
+    except (ValueError, RecursionError, csv.Error) as error:
         raise ReviewRefused(f"{file} cannot be read ({error}), expected CSV with a header or a JSON list.") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ReviewRefused(f"{file} is no list of objects, expected one object a task.")
     return rows
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of `pairs`. Raises ValueError for a name that stands twice: which of its values is meant?"""
+    names = [name for name, _ in pairs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{twice!r} stands twice in one row")
+    return dict(pairs)

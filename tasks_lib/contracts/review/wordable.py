@@ -6,6 +6,7 @@ belong here: the gates themselves (`contracts.gates`).
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import replace
 from typing import cast
 
@@ -31,6 +32,9 @@ class Wordable:
         contract = self.release.contracts[task_id]
         if not request.strip() or "\n" in request or request != request.strip():
             return "form: the request is empty, has outer blanks or has more than one line."
+        odd = next((c for c in request if unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"}), None)
+        if odd is not None:
+            return f"form: the request holds the invisible character U+{ord(odd):04X}."
         bench = self._bench(contract.corpus)
         units = {unit.unit_id: unit for unit in bench.pool.all_units}
         proposal = proposal_of(bench, units, contract, replace(self.tasks[task_id], request=request))
