@@ -176,6 +176,12 @@ BIRD: list[tuple[str, Callable[[Path], object], str, str]] = [
         "replica for orchard, found 'fake'",
     ),
     (
+        "origin of another",
+        lambda r: write_json(r / "ORIGIN.json", {"orchrd": "replica"}),
+        "ORIGIN.json",
+        "names of databases that are there, found 'orchrd'",
+    ),
+    (
         "meaning key",
         lambda r: write_json(r / "column_meaning/a.json", {"orchard.tree.sort": "x"}),
         "column_meaning/a.json",

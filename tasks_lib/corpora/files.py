@@ -178,7 +178,7 @@ def origins_of(corpus: Corpus, root: Path, names: Iterable[str]) -> dict[str, st
     """Return the origin of each database: `embedded` under the marker file, else from `ORIGIN.json`, else `original`.
 
     Raises:
-        CorpusError: `ORIGIN.json` says another word than original, surrogate or replica.
+        CorpusError: `ORIGIN.json` says another word than original, surrogate or replica, or names a database that is not there.
     """
     names = list(names)
     if (root / EMBEDDED_MARKER).exists():
@@ -188,6 +188,9 @@ def origins_of(corpus: Corpus, root: Path, names: Iterable[str]) -> dict[str, st
     for name, origin in given.items():
         if origin not in ORIGINS:
             raise CorpusError(corpus, path, f"one of {', '.join(ORIGINS)} for {name}", repr(origin))
+    # A misspelt name would drop the mark that keeps a replica's values out of the catalog.
+    if unknown := sorted(set(given) - set(names)):
+        raise CorpusError(corpus, path, "names of databases that are there", repr(unknown[0]))
     return {name: given.get(name, "original") for name in names}
 
 
