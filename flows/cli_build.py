@@ -7,16 +7,28 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from flows.cli_support import BadUsage, Json, app, backends_of, finish, folder_of, guarded, run_flow
+from flows.cli_support import (
+    BadUsage,
+    Bird,
+    Json,
+    LiveSQLBench,
+    Spider,
+    app,
+    backends_of,
+    corpora_of,
+    finish,
+    guarded,
+    run_flow,
+)
 from tasks_lib.contracts import profiles
 
 
 @app.command()
 def build(
     out: Annotated[Path, typer.Option(help="Folder of the release to write.")],
-    spider: Annotated[Path | None, typer.Option(help="Spider, official layout.")] = None,
-    bird: Annotated[Path | None, typer.Option(help="BIRD, official layout.")] = None,
-    livesqlbench: Annotated[Path | None, typer.Option(help="LiveSQLBench.")] = None,
+    spider: Spider = None,
+    bird: Bird = None,
+    livesqlbench: LiveSQLBench = None,
     profile: Annotated[
         str, typer.Option(help="Which tasks and how many: small, paper, extended, or a YAML file of your own.")
     ] = "small",
@@ -30,11 +42,7 @@ def build(
     """Build a release from real corpora."""
 
     def work() -> dict[str, Any]:
-        given = [folder_of(p, o) for p, o in ((spider, "--spider"), (bird, "--bird"), (livesqlbench, "--livesqlbench"))]
-        if not any(given):
-            raise BadUsage(
-                "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
-            )
+        given = corpora_of(spider, bird, livesqlbench)
         if salt_file is not None and not salt_file.is_file():
             raise BadUsage(f"--salt-file {salt_file} is not a file, expected one with at least 16 random bytes.")
         models = backends_of([renderer] if renderer else [], "--renderer")

@@ -23,6 +23,9 @@ app = typer.Typer(
     help="DSABench: source discovery, coordination and execution over a catalog of databases.",
 )
 Json = Annotated[bool, typer.Option("--json", help="One JSON object as the last line of stdout.")]
+Spider = Annotated[Path | None, typer.Option(help="Spider, official layout.")]
+Bird = Annotated[Path | None, typer.Option(help="BIRD, official layout.")]
+LiveSQLBench = Annotated[Path | None, typer.Option(help="LiveSQLBench.")]
 BackendOption = Annotated[
     list[str] | None,
     typer.Option("--backend", help='A backend as JSON, such as \'{"name": "x", "model": "openai/x"}\'; repeatable.'),
@@ -149,3 +152,13 @@ def folder_of(path: Path | None, option: str) -> str:
         remedy = REMEDIES.get(option, "datasets/README.md says where the data comes from and how it lies")
         raise BadUsage(f"{option} {path} is not a folder, expected one; {remedy}.")
     return str(path)
+
+
+def corpora_of(spider: Path | None, bird: Path | None, livesqlbench: Path | None) -> list[str]:
+    """The folders of the corpora, "" for one that was not given. Raises BadUsage when none was, or one is no folder."""
+    given = [folder_of(p, o) for p, o in ((spider, "--spider"), (bird, "--bird"), (livesqlbench, "--livesqlbench"))]
+    if not any(given):
+        raise BadUsage(
+            "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
+        )
+    return given

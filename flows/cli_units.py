@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.cli_support import BadUsage, Json, app, finish, folder_of, guarded, run_flow
+from flows.cli_support import BadUsage, Bird, Json, LiveSQLBench, Spider, app, corpora_of, finish, guarded, run_flow
 
 
 @app.command()
 def units(
-    spider: Annotated[Path | None, typer.Option(help="Spider, official layout.")] = None,
-    bird: Annotated[Path | None, typer.Option(help="BIRD, official layout.")] = None,
-    livesqlbench: Annotated[Path | None, typer.Option(help="LiveSQLBench.")] = None,
+    spider: Spider = None,
+    bird: Bird = None,
+    livesqlbench: LiveSQLBench = None,
     out: Annotated[
         Path | None, typer.Option(help="HTML file to write; default: reports/units.html in the home folder.")
     ] = None,
@@ -23,11 +23,7 @@ def units(
     """Audit every question of real corpora and write the page of counts."""
 
     def work() -> dict[str, Any]:
-        given = [folder_of(p, o) for p, o in ((spider, "--spider"), (bird, "--bird"), (livesqlbench, "--livesqlbench"))]
-        if not any(given):
-            raise BadUsage(
-                "no corpus was given, expected at least one of --spider, --bird, --livesqlbench with its folder."
-            )
+        given = corpora_of(spider, bird, livesqlbench)
         if out is not None and out.is_dir():
             raise BadUsage(
                 f"--out {out} is a folder, expected a file name such as {out / 'units.html'}; name the file."
