@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,8 +20,10 @@ from tasks_lib.protocol.records import Binding, Contract, DatabaseHandle, LocalR
 from tasks_lib.protocol.vocabulary import Behavior, Corpus, DataAgent, Difficulty, Engine, Planner
 from tasks_lib.sql.canonical import CanonicalResult
 from tasks_lib.sql.execute import SqlRunner
+from tasks_lib.store.artifacts import read_file, write_file
 from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.schemas import CONTRIBUTIONS
 
 UPSTREAM = "SELECT code FROM depots WHERE stock = (SELECT MAX(stock) FROM depots)"
 DOWNSTREAM = "SELECT COUNT(*) FROM routes WHERE origin = '02134'"
@@ -142,6 +145,19 @@ async def test_a_verified_value_is_bound_with_its_type(bench: Bench) -> None:
     privileged = [r.text for r in downstream if r.mode == "privileged"]
     assert set(privileged) == {"How many routes start at :up1_code?"}
     assert not any("02134" in r.text for r in seen)
+
+
+async def test_a_value_that_is_not_utf8_is_written_and_read_back(bench: Bench, tmp_path: Path) -> None:
+    """Known fault C06: SQLite cannot be given such a text, and the table of what was bound is written all the same."""
+    stray = "CREATE TABLE depots(code TEXT, stock INT); INSERT INTO depots VALUES (CAST(x'4D75F16F7A' AS TEXT), 9);"
+    bench.handles["db_a"] = database(tmp_path / "stray.sqlite", stray)
+    texts = {"u1": UPSTREAM, "u2": "SELECT COUNT(*) FROM routes WHERE origin = :up1_code"}
+    driver = Driver(await bench.gold(), bench.runner, writer(texts))
+    rows = await driver.contributions("x", "direct", DataAgent.TEXT_TO_SQL, [bench.attempt()])
+    write_file(CONTRIBUTIONS, tmp_path / "c.parquet", rows)
+    found = read_file(CONTRIBUTIONS, tmp_path / "c.parquet").filter(unit_id="u2", planner="llm", query_mode="router")
+    assert found["kind"].to_list() == ["execution_error"]
+    assert json.loads(found["bindings_json"].item()) == {"up1_code": "Mu\udcf1oz"}
 
 
 async def test_a_literal_is_no_placeholder(bench: Bench) -> None:

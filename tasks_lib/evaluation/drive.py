@@ -227,7 +227,10 @@ class Driver:
             "database_id": self._gold.units[unit_id].database_id,
             "request_text": outcome.request_text,
             "sql": outcome.sql,
-            "bindings_json": canonical_json(outcome.bindings) if outcome.bindings else "",
+            # A value whose text is not UTF-8 holds lone surrogates, which no file takes: as JSON escapes they read back equal.
+            "bindings_json": canonical_json(outcome.bindings).encode("utf-8", "backslashreplace").decode()
+            if outcome.bindings
+            else "",
             "execution": outcome.execution,
             "comparator": outcome.comparator,
             "kind": str(outcome.kind),
