@@ -12,6 +12,7 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from pydantic import Field
 
+from flows.runtime import say
 from flows.units import AUDIT_CODE, audited
 from tasks_lib.contracts import profiles
 from tasks_lib.contracts.building import build, locations
@@ -62,6 +63,7 @@ async def build_release(
     check_out(out)
     invocation = f"build:{uuid.uuid4().hex[:8]}"
     started = time.monotonic()
+    say(f"reading and auditing {', '.join(corpus.value for corpus in roots)}")
     found = await audited(roots, invocation)
     sources = [source for source, _ in found]
     key = artifact_key(
@@ -87,7 +89,7 @@ async def build_release(
         try:
             async with SqlRunner(ledger) as runner:
                 model = open_model(renderer, ledger) if renderer else None
-                fresh = await build(sources, units, plan, seed, made, runner, salt, model, docs, fit=weights)
+                fresh = await build(sources, units, plan, seed, made, runner, salt, model, docs, say, fit=weights)
         finally:
             ledger.close()
         report = fresh.as_json()
@@ -114,6 +116,7 @@ async def embedded_release() -> Path:
     try:
         Release.load(folder)
     except ReleaseDamaged:
+        say("building the embedded release: some minutes, once")
         await build_release(roots, "embedded", EMBEDDED_SEED, folder)
     return folder
 

@@ -164,7 +164,13 @@ def _report_text(record: dict[str, Any]) -> str:
 @review.command("adjudicate")
 def adjudicate_command(
     release: ReleaseOption,
-    decisions: Annotated[Path, typer.Option(help="Decisions as CSV or JSON, one a task.")],
+    decisions: Annotated[
+        Path,
+        typer.Option(
+            help="CSV or JSON, one row a task: task_id, decision (keep, repair, delete, escalate), severity (none, minor, "
+            "major, critical), rationale, by (person, scripted), request (of a repair)."
+        ),
+    ],
     out: NewOption,
     review: Annotated[Path | None, typer.Option(help="Review folder whose reviews the new version carries.")] = None,
     json_: Json = False,

@@ -100,6 +100,7 @@ async def build(
     salt: bytes | None = None,
     renderer: ChatModel | None = None,
     docs: Path | None = None,
+    say: Callable[[str], None] = lambda line: None,
     fit: Fit | None = None,
 ) -> BuildReport:
     """Build a release into `out`, which appears whole or not at all; an older release there is replaced.
@@ -108,7 +109,7 @@ async def build(
     derived from sources, profile and seed (ids are then opaque but not secret). Tasks do not depend on the salt. renderer: a
     language model that words the contracts; without one, templates do. fit: fits the weights of the catalog's search; without it,
     the catalog is searched with the fixed ones. docs: folder for the data docs of the table suites,
-    which hold gold.
+    which hold gold. say: told what is being done, a line a phase.
 
     Raises:
         QualityFailed: a table breaks its suite; nothing is published.
@@ -131,8 +132,10 @@ async def build(
         public_ids = {database.name: identities.database(corpus, database.name) for database in source.databases}
         handles = {d.name: _gate_handle(d, public_ids[d.name]) for d in source.databases}
         bench = Bench(pool, Neighbourhood(pool), runner, handles)
+        say(f"synthesis of {corpus.value}: {len(pool.units)} usable units, {sum(wanted[corpus].values())} tasks wanted")
         yields[corpus] = await synthesize(bench, profile, wanted[corpus], public_ids, id_key, renderer)
     databases = [database for source in ordered for database in source.databases]
+    say(f"catalog of {len(databases)} databases")
     tables: dict[str, tuple[Table, Any]] = {
         "public/tasks.parquet": (TASKS, [_task_row(task) for found in yields.values() for task in found.tasks]),
         "private/contracts.parquet": (CONTRACTS, [to_row(c) for found in yields.values() for c in found.contracts]),
@@ -186,6 +189,7 @@ async def build(
         "cues": {name: facts.cues[name] for name in ("balanced_accuracy", "chance", "cue_share")},
         **figures(contracts),
     }
+    say("audits of the wording, suites over the tables, documents")
     checked = {table.name: rows for table, rows in tables.values() if table in CHECKED}
     wanted_rows = {name: len(rows) for name, rows in checked.items()}
     wanted_rows |= dict.fromkeys((CONTRACTS.name, TASKS.name), manifest["tasks"])
