@@ -221,3 +221,16 @@ def real(corpus: str) -> Path:
     folder = Path(os.environ["DSABENCH_DATA"]) / corpus
     assert folder.is_dir(), f"DSABENCH_DATA is set but {folder} is missing"
     return folder
+
+
+def part_of_spider(folder: Path, step: int = 3) -> Path:
+    """Every `step`-th database of published Spider with its questions, linked below `folder`: a real corpus that builds fast."""
+    root = real("spider")
+    kept = set(sorted(path.name for path in (root / "database").iterdir() if path.is_dir())[::step])
+    (folder / "database").mkdir(parents=True)
+    for name in kept:
+        (folder / "database" / name).symlink_to(root / "database" / name)
+    for name in ("tables.json", "dev.json", "train_spider.json", "train_others.json"):
+        records = json.loads((root / name).read_text("utf-8"))
+        write_json(folder / name, [record for record in records if record["db_id"] in kept])
+    return folder
