@@ -12,11 +12,13 @@ import pytest
 
 from tasks_lib.catalog import identities as module
 from tasks_lib.catalog.identities import IdCollision, Identities
+from tasks_lib.catalog.wording import Hider
 
 NAMES = [["spider", "world_1"], ["bird", "world_1"], ["spider", "car_1"]]
 PROGRAM = """
 import json, sys
 from tasks_lib.catalog.identities import Identities
+from tasks_lib.catalog.wording import Hider
 ids = Identities(b"salt")
 print(json.dumps([ids.database(c, n) for c, n in json.loads(sys.argv[1])]))
 """
@@ -93,3 +95,11 @@ def test_a_collision_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_empty_key_is_refused() -> None:
     with pytest.raises(ValueError, match="key is empty"):
         Identities(b"")
+
+
+def test_physical_names_are_hidden_where_they_can_be_told() -> None:
+    """Known fault K01: meanings of columns quote names such as `disney.characters`; a plain word alone stays a word."""
+    hide = Hider(["plainfilms", "wta_1", "geo"])
+    assert hide("See PlainFilms.cast and geo.borders.") == "See PlainFilms cast and geo borders."
+    assert hide("Matches of wta_1, in 3.5 sets.") == "Matches of wta 1, in 3.5 sets."
+    assert hide("The geo. A file x.geo.y") == "The geo. A file x.geo.y"

@@ -51,17 +51,22 @@ def listed(items: Sequence[str]) -> str:
 class Hider:
     """Replaces physical database names by their words (known fault K01).
 
-    Only names that no ordinary text holds are replaced: those with `_` or a digit. A name that is one plain word cannot be
-    told from that word. Without a match the text is returned as it was.
+    Names that no ordinary text holds, those with `_` or a digit, are replaced wherever they stand. A name that is one plain
+    word cannot be told from that word, but for where it qualifies another ("disney.characters"): there the dot goes. Without
+    a match the text is returned as it was.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
+        names = list(names)
         self._words = {name.lower(): words(name) for name in names if _MARKED.search(name)}
         marked = sorted(self._words, key=lambda name: (-len(name), name))
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, marked))})(?!\w)", re.I) if marked else None
+        plain = sorted({name for name in names if not _MARKED.search(name)}, key=lambda name: (-len(name), name))
+        qualified = rf"(?<![\w.])({'|'.join(map(re.escape, plain))})\.(?=[A-Za-z_])"
+        self._qualified = re.compile(qualified, re.I) if plain else None
 
     def __call__(self, text: str) -> str:
         """`text` without physical names."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(lambda found: self._words[found.group().lower()], text)
+        if self._pattern is not None:
+            text = self._pattern.sub(lambda found: self._words[found.group().lower()], text)
+        return self._qualified.sub(r"\1 ", text) if self._qualified is not None else text
