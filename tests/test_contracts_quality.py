@@ -16,11 +16,13 @@ from conftest import Said
 from contracts_support import SETUP, make_bench, make_source
 from test_contracts_gates import Room
 
+from tasks_lib.catalog import routedb
 from tasks_lib.catalog.identities import Identities
-from tasks_lib.contracts.certificate import COUNTS, Certificate, certify, schema
+from tasks_lib.contracts.certificate import COUNTS, Certificate, certify
 from tasks_lib.contracts.contract import freeze, to_row
 from tasks_lib.contracts.proposals import Proposal
-from tasks_lib.contracts.release import VERSION, Release, figures, publish
+from tasks_lib.contracts.registry import databases_of, schema
+from tasks_lib.contracts.release import VERSION, Release, ReleaseDamaged, figures, publish
 from tasks_lib.contracts.suites import CHECKED, check_tables, suites
 from tasks_lib.corpora.cards import schema_text
 from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
@@ -30,7 +32,7 @@ from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.keys import digest
 from tasks_lib.store.ledgers import Ledger
 from tasks_lib.store.quality import QualityFailed, inspect
-from tasks_lib.store.schemas import CONTRACTS, DATABASES, REJECTED, TASKS, UNITS
+from tasks_lib.store.schemas import CONTRACTS, DATABASES, REJECTED, TABLES, TASKS, UNITS
 
 Tables = dict[str, list[dict[str, Any]]]
 
@@ -38,8 +40,8 @@ Tables = dict[str, list[dict[str, Any]]]
 class Shop:
     """The rows of a small release of four hand-made tasks, one a behavior, and the folder they are published to."""
 
-    def __init__(self, folder: Path, runner: SqlRunner, tables: Tables) -> None:
-        self.folder, self.runner, self.tables = folder, runner, tables
+    def __init__(self, folder: Path, runner: SqlRunner, tables: Tables, catalog: Tables) -> None:
+        self.folder, self.runner, self.tables, self.catalog = folder, runner, tables, catalog
 
     def publish(self, tables: Tables, **figures_changed: Any) -> Release:
         """A release folder of `tables` with a manifest that fits them."""
@@ -48,6 +50,7 @@ class Shop:
         places = {"tasks": (TASKS, "public"), "contracts": (CONTRACTS, "private"), "units": (UNITS, "private")}
         places |= {"databases": (DATABASES, "private"), "rejected": (REJECTED, "private")}
         files = {f"{place}/{name}.parquet": (table, tables[name]) for name, (table, place) in places.items()}
+        files |= {f"public/catalog/{name}.parquet": (TABLES[name], rows) for name, rows in self.catalog.items()}
         from tasks_lib.contracts.contract import from_row
 
         manifest = {
@@ -80,10 +83,16 @@ def good(shared: Path) -> Tables:
     return asyncio.run(_good_tables(shared))
 
 
+@pytest.fixture(scope="module")
+def catalog(shared: Path, good: Tables) -> Tables:
+    """The public catalog of the same databases."""
+    return dict(routedb.build(make_source(shared / "corpus").databases, Identities(b"test key")))
+
+
 @pytest_asyncio.fixture
-async def shop(shared: Path, good: Tables) -> AsyncIterator[Shop]:
+async def shop(shared: Path, good: Tables, catalog: Tables) -> AsyncIterator[Shop]:
     async with SqlRunner(Ledger(f"sqlite:///{shared}/ledger.sqlite")) as runner:
-        yield Shop(shared, runner, copied(good))
+        yield Shop(shared, runner, copied(good), catalog)
 
 
 def copied(tables: Tables) -> Tables:
@@ -362,6 +371,17 @@ async def test_counts_of_the_manifest_are_counted_again(shop: Shop) -> None:
     assert [(v.check, v.task_id) for v in found.violations] == [(COUNTS, ""), (COUNTS, "")]
     assert "episodes 4" in found.violations[0].reason
     assert found.proven[COUNTS] == 0
+
+
+async def test_databases_are_read_back_with_what_describes_their_columns(shop: Shop) -> None:
+    source = make_source(shop.folder / "corpus")
+    before = {d.name: [[(c.name, c.meaning, c.primary) for c in t.columns] for t in d.tables] for d in source.databases}
+    found = databases_of(shop.publish(shop.tables), Corpus.SPIDER)
+    assert {d.name: [[(c.name, c.meaning, c.primary) for c in t.columns] for t in d.tables] for d in found} == before
+    assert all(d.loaded for d in found)
+    shop.catalog = {**shop.catalog, "cat_columns": shop.catalog["cat_columns"][1:]}
+    with pytest.raises(ReleaseDamaged, match="hold different tables or columns"):
+        databases_of(shop.publish(shop.tables), Corpus.SPIDER)
 
 
 def test_a_schema_is_read_back_as_it_was_written() -> None:

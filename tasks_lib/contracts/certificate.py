@@ -7,10 +7,8 @@ the files is found here. With the ledger of the build at hand no SQL runs again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -19,10 +17,10 @@ from tasks_lib.contracts.contract import Candidate, Unit
 from tasks_lib.contracts.distractors import Neighbourhood
 from tasks_lib.contracts.pool import Pool
 from tasks_lib.contracts.proposals import Bench, Proposal
+from tasks_lib.contracts.registry import databases_of
 from tasks_lib.contracts.release import Release, figures
-from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
 from tasks_lib.protocol.records import Contract, PublicTask
-from tasks_lib.protocol.vocabulary import Corpus, Engine
+from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
 
 COUNTS = "counts"
@@ -134,30 +132,6 @@ def bench_of(release: Release, corpus: Corpus, runner: SqlRunner) -> Bench:
     return Bench(pool, Neighbourhood(pool), runner, handles)
 
 
-def databases_of(release: Release, corpus: Corpus) -> list[CorpusDatabase]:
-    """The databases of a corpus with the tables and columns of the schema that data agents are shown.
-
-    Not those of the catalog: it calls a table otherwise that has the name of its database.
-    """
-    return [
-        CorpusDatabase(
-            corpus=corpus,
-            name=row["database"],
-            engine=Engine(row["engine"]),
-            path=Path(release.handles[row["database_id"]].location),
-            relative_path=row["relative_path"],
-            digest=row["digest"],
-            origin=row["origin"],
-            title=row["title"],
-            tables=schema(row["schema_text"]),
-            ddl="",
-            knowledge=row["knowledge"],
-        )
-        for row in release.databases.iter_rows(named=True)
-        if row["corpus"] == corpus.value
-    ]
-
-
 def proposal_of(bench: Bench, units: Mapping[str, Unit], contract: Contract, task: PublicTask | None) -> Proposal | str:
     """The candidate of a contract as the gates want it, or why it cannot be put together."""
     if task is None:
@@ -183,34 +157,3 @@ def proposal_of(bench: Bench, units: Mapping[str, Unit], contract: Contract, tas
     )
     public_ids = {name: handle.database_id for name, handle in bench.handles.items()}
     return Proposal(candidate, tuple(sorted(names[i] for i in task.allowlist)), contract, task, public_ids)
-
-
-_NAME = r"(\"(?:[^\"]|\"\")*\"|\S+)"
-_TABLE = re.compile(rf"CREATE (TABLE|VIEW) {_NAME} \($")
-_COLUMN = re.compile(rf"    (?!PRIMARY KEY \(|FOREIGN KEY \(){_NAME}")
-
-
-def schema(schema_text: str) -> tuple[TableInfo, ...]:
-    """Tables and columns of a text that `corpora.cards.schema_text` wrote: names only, as the engine spells them.
-
-    Raises ValueError for a line that it would not have written.
-    """
-    found: list[TableInfo] = []
-    columns: list[ColumnInfo] = []
-    for line in schema_text.splitlines():
-        if table := _TABLE.match(line):
-            columns = []
-            found.append(TableInfo(_unquoted(table[2]), (), 0, table[1] == "VIEW"))
-        elif column := _COLUMN.match(line):
-            columns.append(ColumnInfo(_unquoted(column[1]).removesuffix(","), ""))
-        elif line == ");":
-            found[-1] = replace(found[-1], columns=tuple(columns))
-        elif line and not line.startswith("    "):
-            raise ValueError(
-                f"the schema text holds {line[:60]!r}, expected CREATE statements; build the release again."
-            )
-    return tuple(found)
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name

@@ -16,8 +16,9 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from tasks_lib.contracts.certificate import COUNTS, Certificate, Violation, certify, databases_of
+from tasks_lib.contracts.certificate import COUNTS, Certificate, Violation, certify
 from tasks_lib.contracts.datasheet import cues_of, documents
+from tasks_lib.contracts.registry import databases_of
 from tasks_lib.contracts.release import Release, counts
 from tasks_lib.contracts.release_facts import facts_of
 from tasks_lib.contracts.review.restating import unstated_rows

@@ -100,7 +100,6 @@ def read(root: Path, server: DumpLoader | None = None) -> CorpusSource:
                 tables=tables,
                 ddl=ddl,
                 knowledge="\n".join(knowledge[name].values()),
-                loaded=name in dumps,
             )
         )
     questions, left_out = _questions(root, knowledge, dumps)

@@ -46,8 +46,7 @@ class CorpusDatabase:
 
     `digest`: sha256 of the file. `origin`: original | surrogate | replica | embedded. `title`: what the records are about, in
     words (from titles.json, else derived from the name). `knowledge`: knowledge entries in words (LiveSQLBench), or empty.
-    `ddl`: CREATE statements as the engine holds them. `loaded`: False for a database that is only described (`path` is then its
-    schema text): it stands in the catalog and can be a distractor, but nothing runs on it.
+    `ddl`: CREATE statements as the engine holds them.
     """
 
     corpus: Corpus
@@ -61,7 +60,12 @@ class CorpusDatabase:
     tables: tuple[TableInfo, ...]
     ddl: str
     knowledge: str = ""
-    loaded: bool = True
+
+    @property
+    def loaded(self) -> bool:
+        """False for a database that is only described (`path` is then its schema text): it stands in the catalog and can be a
+        distractor, but nothing runs on it."""
+        return self.engine is Engine.SQLITE or self.path.suffix == ".sql"
 
 
 @dataclass(frozen=True, slots=True)

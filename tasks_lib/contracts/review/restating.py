@@ -13,55 +13,17 @@ from typing import Any
 
 import polars as pl
 
-from tasks_lib.contracts.certificate import databases_of
 from tasks_lib.contracts.contract import Unit
 from tasks_lib.contracts.datasheet import cues_of, documents
+from tasks_lib.contracts.registry import databases_of
 from tasks_lib.contracts.release import Release
 from tasks_lib.contracts.release_facts import facts_of
 from tasks_lib.contracts.unstated import task_rows
-from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
+from tasks_lib.corpora.model import CorpusDatabase
 from tasks_lib.protocol.records import Contract
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.store.artifacts import read_file
-from tasks_lib.store.schemas import CAT_COLUMNS, CAT_TABLES, UNSTATED, WORDINGS
-
-
-def described(release: Release, corpus: Corpus) -> dict[str, CorpusDatabase]:
-    """The databases of a corpus by physical name, with what the catalog says of each column."""
-    catalog = release.public / "catalog"
-    about: dict[str, list[dict[str, Any]]] = {}
-    frame = read_file(CAT_COLUMNS, catalog / "cat_columns.parquet").sort("table_id", "ordinal")
-    for row in frame.iter_rows(named=True):
-        about.setdefault(row["table_id"], []).append(row)
-    tables: dict[str, list[str]] = {}
-    for row in (
-        read_file(CAT_TABLES, catalog / "cat_tables.parquet").sort("database_id", "ordinal").iter_rows(named=True)
-    ):
-        tables.setdefault(row["database_id"], []).append(row["table_id"])
-    public = dict(
-        release.databases.filter(pl.col("corpus") == corpus.value).select("database", "database_id").iter_rows()
-    )
-
-    def table(found: TableInfo, table_id: str) -> TableInfo:
-        columns = zip(found.columns, about.get(table_id, []), strict=True)
-        return replace(found, columns=tuple(_column(column, row) for column, row in columns))
-
-    return {
-        database.name: replace(
-            database,
-            tables=tuple(
-                table(found, table_id)
-                for found, table_id in zip(database.tables, tables.get(public[database.name], []), strict=True)
-            ),
-        )
-        for database in databases_of(release, corpus)
-    }
-
-
-def _column(column: ColumnInfo, row: Mapping[str, Any]) -> ColumnInfo:
-    # Where the corpus describes no column, the catalog reads its name; the audit of constraints does that by itself.
-    meaning = "" if row["provenance"].startswith("name of the column") else row["meaning"]
-    return replace(column, type=row["type"], meaning=meaning, primary=row["key"] == "primary")
+from tasks_lib.store.schemas import UNSTATED, WORDINGS
 
 
 def unstated_rows(release: Release, contracts: Iterable[Contract], requests: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -72,7 +34,10 @@ def unstated_rows(release: Release, contracts: Iterable[Contract], requests: Map
         corpus = contract.corpus
         if corpus not in known:
             units = map(Unit.from_row, release.unit_rows.filter(pl.col("corpus") == corpus.value).iter_rows(named=True))
-            known[corpus] = ({unit.unit_id: unit for unit in units}, described(release, corpus))
+            known[corpus] = (
+                {unit.unit_id: unit for unit in units},
+                {database.name: database for database in databases_of(release, corpus)},
+            )
         position: Counter[str] = Counter()
         for row in task_rows(contract, requests[contract.task_id], *known[corpus]):
             rows.append({**row, "position": position[row["unit_id"]]})
