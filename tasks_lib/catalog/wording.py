@@ -23,11 +23,6 @@ def words(identifier: str) -> str:
     return " ".join(part.lower() for part in _SPLIT.split(identifier) if part)
 
 
-def same_words(first: str, second: str) -> bool:
-    """Whether two texts are the same words."""
-    return words(first) == words(second)
-
-
 def safe_value(value: str) -> bool:
     """Whether a value may be shown: short, printable, and no address, link, telephone number or hash."""
     return (

@@ -21,7 +21,7 @@ from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.chat import ChatModel
 from tasks_lib.models.client import open_model
 from tasks_lib.protocol.records import AskDecision, CanonicalSlot, DatabaseHandle, LocalRequest, PlanResult
-from tasks_lib.protocol.vocabulary import Behavior, Corpus, DataAgent, Planner, QueryMode, Router, Split
+from tasks_lib.protocol.vocabulary import Corpus, DataAgent, Planner, QueryMode, Router, Split
 from tasks_lib.routeenv.search import Catalog
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.jobs import JobContext
@@ -186,11 +186,6 @@ async def contribution_rows(
         writer = AgentWriter(agent, open_model(spec, context.ledger), runner, inputs, evidence, trial)
         driver = Driver(gold, runner, writer, spec.concurrency)
         return await driver.contributions(spec.name, router, agent, attempts)
-
-
-def interactive_ids(folder: str) -> list[str]:
-    """Ids of the release's interactive tasks: the default scope of asking."""
-    return sorted(t for t, c in load(folder).contracts.items() if c.behavior is Behavior.INTERACTIVE)
 
 
 async def audit_rows(context: JobContext, folder: str) -> list[dict[str, Any]]:
