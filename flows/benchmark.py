@@ -12,7 +12,7 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from pydantic import Field
 
-from flows.runtime import say
+from flows.runtime import say, write_json
 from flows.units import AUDIT_CODE, audited
 from tasks_lib.contracts import profiles
 from tasks_lib.contracts.building import build, locations
@@ -83,7 +83,7 @@ async def build_release(
     try:
         Release.load(made)
         report = json.loads(kept.read_text("utf-8"))
-    except (ReleaseDamaged, FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError):  # ReleaseDamaged is a ValueError
         units = {source.corpus: rows for source, rows in found}
         ledger = Ledger(settings().resolved_ledger_url, run=invocation)
         try:
@@ -93,7 +93,7 @@ async def build_release(
         finally:
             ledger.close()
         report = fresh.as_json()
-        kept.write_text(json.dumps(report), "utf-8")
+        write_json(kept, report)
     copy(made, out, locations(sources))
     seconds = round(time.monotonic() - started, 3)
     return {**report, "release": str(out), "seconds": seconds, "data_docs": str(docs / "index.html")}

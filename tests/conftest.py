@@ -1,4 +1,4 @@
-"""What tests share: one home folder for the session, the embedded release, one small finished run, the command line.
+"""What tests share: one home folder for the session, the embedded release, one small finished run, the command line, a browser.
 
 The environment is set before any test module imports Prefect, which reads it once. No expectations here.
 """
@@ -82,6 +82,34 @@ def dsabench_process(*arguments: str, seconds: float = 240, **environment: str) 
         check=False,
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium, headless and without network of its own."""
+    from playwright.sync_api import sync_playwright
+
+    if not CHROMIUM.exists():
+        pytest.fail(
+            f"{CHROMIUM} is missing, expected the system's Chromium; install it with `apt-get install -y chromium`."
+        )
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGS)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,24 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from review_support import Command, export, read_csv, take
-from test_reporting_browser import ARGS, CHROMIUM
 
 from tasks_lib.contracts.release import Release
 from tasks_lib.contracts.review import assignments, imports
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        pytest.fail(
-            f"{CHROMIUM} is missing, expected the system's Chromium; install it with `apt-get install -y chromium`."
-        )
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
