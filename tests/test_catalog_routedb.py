@@ -77,7 +77,8 @@ def test_capabilities_follow_the_rules(make: Make) -> None:
         ("grouping", "harbour grouped by region such as Brindal coast"),
         ("measure", "total, average, lowest and highest depth at low tide in metres of harbour (from 0.0 to 19.5)"),
         ("count", "count sailing records"),
-        ("time", "sailing over time by departs (from 2021-05-01 to 2021-05-01)"),
+        ("time", "sailing over time by departs (always 2021-05-01)"),
+        ("join", "number of sailing records for each harbour"),
         ("filter", "find sailing by contact email"),
     }
 
@@ -148,7 +149,7 @@ def test_compatible_columns_show_values_in_common_and_stay_inside_a_corpus(make:
     assert any("official" not in r["text"] and "have 40 values in common" in r["text"] for r in across)
     inside = [r for r in rows["cat_relations"] if r["kind"] == "foreign_key"]
     assert len(inside) == 3
-    assert inside[0]["text"] == "each sailing refers by harbour id to the harbour id of a harbour"
+    assert inside[0]["text"] == "harbour id of sailing refers to harbour id of harbour"
 
 
 def test_rows_do_not_depend_on_the_order_of_databases_and_do_on_the_key(make: Make) -> None:
@@ -198,7 +199,7 @@ def test_prose_addresses_and_damaged_text_may_not(value: str) -> None:
 
 def test_described_columns_are_named_in_few_words() -> None:
     assert (
-        label(ColumnInfo("dpt", "TEXT", "VARCHAR(20). Port of departure. PK. Example: Oslam.")) == "Port of departure"
+        label(ColumnInfo("dpt", "TEXT", "VARCHAR(20). Port of departure. PK. Example: Oslam.")) == "port of departure"
     )
     assert label(ColumnInfo("dpt", "TEXT", "long " * 20)) == "dpt"
     assert label(ColumnInfo("DepartPort", "TEXT")) == "depart port"

@@ -292,7 +292,7 @@ def test_observed_and_coverage_count_what_was_seen(catalog: Catalog, env: RouteE
     coverage = env.call("check_coverage", {"database_id": first}).data["coverage"]
     assert coverage["tables"] == {"observed": 2, "in_all": 2}
     assert coverage["columns"] == {"observed": 4, "in_all": 8}
-    assert coverage["capabilities"] == {"observed": 7, "in_all": 7}
+    assert coverage["capabilities"] == {"observed": 8, "in_all": 8}
     assert env.call("check_coverage", {"database_id": second}).data["coverage"]["tables"]["observed"] == 0
     assert env.observed == (first, second)
 

@@ -1,4 +1,4 @@
-"""PRIVATE. Relations of the catalog: declared foreign keys, and columns of two databases that could be matched.
+"""PRIVATE. Relations of the catalog: keys inside a database, and columns of two databases that could be matched, in words.
 
 Compatibility is evidence in words (names alike, values in common), never an instruction to join, and never crosses corpora.
 Values of replicas take no part: their columns are compared by name only (PROTOCOL 6).
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tasks_lib.catalog.columns import is_numeric
+from tasks_lib.catalog.keys import Key
 from tasks_lib.catalog.values import EntityValue, synthetic
 from tasks_lib.catalog.wording import listed, words
 from tasks_lib.corpora.model import CorpusDatabase
@@ -29,9 +30,12 @@ Column = tuple[int, str, str]
 """(place of the database in the sequence, table, column)."""
 
 
+NAMED_KEY = "names of the column and of the primary key; the schema declares no key"
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """`kind`: foreign_key | compatible."""
+    """`kind`: foreign_key | probable_key | compatible."""
 
     kind: str
     source: Column
@@ -40,24 +44,25 @@ class Relation:
     provenance: str
 
 
-def foreign_keys(place: int, database: CorpusDatabase) -> list[Relation]:
-    """Foreign keys inside one database, in declared order."""
-    known = {(t.name.lower(), c.name.lower()): (t.name, c.name) for t in database.tables for c in t.columns}
-    found = []
-    for table in database.tables:
-        for column in table.columns:
-            target = (
-                known.get((column.references[0].lower(), column.references[1].lower())) if column.references else None
+def inside(place: int, found: Sequence[Key]) -> list[Relation]:
+    """Keys of one database as relations: `foreign_key` where declared, else `probable_key` with what speaks for it."""
+    relations = []
+    for key in found:
+        source, target = (place, key.table, key.column), (place, key.target_table, key.target_column)
+        one, other = (
+            f"{words(key.column)} of {words(key.table)}",
+            f"{words(key.target_column)} of {words(key.target_table)}",
+        )
+        if key.declared:
+            relations.append(
+                Relation("foreign_key", source, target, f"{one} refers to {other}", "foreign key of the schema")
             )
-            if target is None:
-                continue
-            text = f"each {words(table.name)} refers by {words(column.name)} to the {words(target[1])} of a {words(target[0])}"
-            found.append(
-                Relation(
-                    "foreign_key", (place, table.name, column.name), (place, *target), text, "foreign key of the schema"
-                )
-            )
-    return found
+            continue
+        why = f"; {key.share} are found there" if key.share else ""
+        text = f"{one} probably refers to {other}, its primary key, by name{why}"
+        origin = f"{NAMED_KEY}; values found in both columns" if key.share else NAMED_KEY
+        relations.append(Relation("probable_key", source, target, text, origin))
+    return relations
 
 
 def compatible(databases: Sequence[CorpusDatabase], values: Mapping[int, Sequence[EntityValue]]) -> list[Relation]:

@@ -12,8 +12,9 @@ from typing import Any
 from tasks_lib.catalog.capabilities import capabilities
 from tasks_lib.catalog.columns import label, meaning, sentence
 from tasks_lib.catalog.identities import Identities
-from tasks_lib.catalog.relations import Column, compatible, foreign_keys
-from tasks_lib.catalog.values import EntityValue, entities, examples, synthetic
+from tasks_lib.catalog.keys import Key, keys
+from tasks_lib.catalog.relations import Column, compatible, inside
+from tasks_lib.catalog.values import Connect, EntityValue, entities, examples, synthetic
 from tasks_lib.catalog.wording import Hider, listed, words
 from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
 from tasks_lib.models.embeddings import chunks, embed
@@ -38,18 +39,20 @@ PROVENANCE = {
 }
 
 
-def build(databases: Sequence[CorpusDatabase], identities: Identities) -> dict[str, Rows]:
+def build(
+    databases: Sequence[CorpusDatabase], identities: Identities, connect: Connect | None = None
+) -> dict[str, Rows]:
     """Rows by table name (`cat_databases` … `cat_cards`), sorted by key, so independent of the order of `databases`.
 
-    Embeds the cards (about 20 chunks a second where no cache has them). Raises IdCollision, KeyError for an unknown origin.
+    connect: how a loaded PostgreSQL database is reached, to count its values; without it the reader's examples stand in. Embeds the cards (about 20 chunks a second where no cache has them). Raises IdCollision, KeyError for an unknown origin.
     """
     ordered = sorted(databases, key=lambda d: identities.database(d.corpus, d.name))
     writer = _Writer(identities, Hider(database.name for database in databases))
-    values = {place: entities(database) for place, database in enumerate(ordered)}
+    values = {place: entities(database, connect) for place, database in enumerate(ordered)}
     for place, database in enumerate(ordered):
-        writer.database(database, values[place])
-    for place, database in enumerate(ordered):
-        for relation in foreign_keys(place, database):
+        found = keys(database)
+        writer.database(database, values[place], found)
+        for relation in inside(place, found):
             writer.relation(
                 ordered, relation.kind, relation.source, relation.target, relation.text, relation.provenance
             )
@@ -60,6 +63,22 @@ def build(databases: Sequence[CorpusDatabase], identities: Identities) -> dict[s
         key = TABLES[name].key
         rows.sort(key=lambda row, key=key: tuple(row[k] for k in key))  # type: ignore[misc]
     return writer.rows
+
+
+def table_card(database: CorpusDatabase, table: TableInfo) -> str:
+    """A paragraph about a table: what it is of, then a sentence a column, each on its line so that long ones are cut between them."""
+    title = " ".join(database.title.split()).rstrip(".")
+    lines = [f"{title[:1].upper()}{title[1:]}: the {'view' if table.view else 'table'} {words(table.name)}."]
+    for column in table.columns:
+        told = meaning(column).rstrip(". ")
+        such = examples(database, column)[:2]
+        lines.append(f"{told[:1].upper()}{told[1:]}{f', such as {listed(such)}' if such else ''}.")
+    return "\n".join(lines)
+
+
+def counted(number: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 class _Writer:
@@ -74,13 +93,13 @@ class _Writer:
     def _column_id(self, database: CorpusDatabase, table: str, column: str) -> str:
         return self.ids.column(database.corpus, database.name, table, column)
 
-    def database(self, database: CorpusDatabase, values: Sequence[EntityValue]) -> None:
+    def database(self, database: CorpusDatabase, values: Sequence[EntityValue], found: Sequence[Key]) -> None:
         public = self.ids.database(database.corpus, database.name)
         title = self.hide(" ".join(database.title.split())).rstrip(".")
         tables = [words(table.name) for table in database.tables]
         rows = sum(table.row_count for table in database.tables)
         shown = listed(tables[:12] + ([f"{len(tables) - 12} more"] if len(tables) > 12 else []))
-        held = f"{rows} rows in {len(tables)} tables" if rows else f"{len(tables)} tables"
+        held = f"{counted(rows, 'row')} in {counted(len(tables), 'table')}" if rows else counted(len(tables), "table")
         summary = self.hide(f"{title[:1].upper()}{title[1:]}. Holds {held}: {shown}.")
         self.rows["cat_databases"].append(
             {
@@ -95,7 +114,7 @@ class _Writer:
         )
         self._card(public, public, f"{summary}\n{self.hide(database.knowledge)}".strip())
         for ordinal, table in enumerate(database.tables):
-            self._table(database, public, title, ordinal, table)
+            self._table(database, public, ordinal, table, found)
         for value in values:
             column_id = self._column_id(database, value.table, value.column)
             entity = self.ids.entity(column_id, value.value)
@@ -111,11 +130,13 @@ class _Writer:
                 }
             )
 
-    def _table(self, database: CorpusDatabase, public: str, title: str, ordinal: int, table: TableInfo) -> None:
+    def _table(
+        self, database: CorpusDatabase, public: str, ordinal: int, table: TableInfo, found: Sequence[Key]
+    ) -> None:
         table_id = self.ids.table(database.corpus, database.name, table.name)
         labels = [label(column) for column in table.columns]
         shown = listed(labels[:15] + ([f"{len(labels) - 15} more"] if len(labels) > 15 else []))
-        held = f"{table.row_count} rows with {shown}" if table.row_count else shown
+        held = f"{counted(table.row_count, 'row')} with {shown}" if table.row_count else shown
         summary = self.hide(f"{words(table.name)}: {held}.")
         self.rows["cat_tables"].append(
             {
@@ -132,7 +153,7 @@ class _Writer:
         )
         for place, column in enumerate(table.columns):
             self._column(database, public, table_id, table, place, column)
-        for capability in capabilities(database, table):
+        for capability in capabilities(database, table, found):
             capability_id = self.ids.capability(table_id, capability.kind, capability.subject)
             self.rows["cat_capabilities"].append(
                 {
@@ -145,11 +166,7 @@ class _Writer:
                     "provenance": capability.provenance,
                 }
             )
-        lines = [f"{title}: {words(table.name)}"]
-        for column in table.columns:
-            such = examples(database, column)[:2]
-            lines.append(f"{meaning(column)}{f' ({listed(such)})' if such else ''}")
-        self._card(table_id, public, self.hide("\n".join(lines)))
+        self._card(table_id, public, self.hide(table_card(database, table)))
 
     def _column(
         self, database: CorpusDatabase, public: str, table_id: str, table: TableInfo, ordinal: int, column: ColumnInfo

@@ -1,13 +1,16 @@
 """PRIVATE. Values worth finding a database by: the more frequent short texts of text columns, with their counts.
 
-SQLite files are read here read-only; where there is no SQLite file (PostgreSQL) the reader's examples stand in, uncounted.
+SQLite files are read here read-only, and PostgreSQL databases where the caller can connect to them; where nothing can be read the
+reader's examples stand in, uncounted. Numbers are no entities, codes that are written in digits alone included: the same digits
+stand in every database, and ranges and examples of the column tell them. Codes that hold a letter are entities.
 Nothing is ever read of a replica: its rows are made from gold queries (PROTOCOL 6).
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -20,6 +23,11 @@ PER_COLUMN = 200
 PER_DATABASE = 1500
 ROWS = 100_000
 """Rows of a table that are counted, from its beginning."""
+
+Connect = Callable[[CorpusDatabase], str]
+"""Connection string of the loaded PostgreSQL database, as a reader who may change nothing."""
+
+_NO_NAMES = re.compile(r"json|date|time|bool|bytea|interval|uuid|.*\[\]", re.I)
 
 COUNTED = f"distinct text values of the column, counted over the first {ROWS} rows at most"
 EXAMPLE = "example value of the column; not counted, so the count is 0"
@@ -48,10 +56,11 @@ def examples(database: CorpusDatabase, column: ColumnInfo) -> tuple[str, ...]:
     return tuple(value for value in column.examples if safe_value(value))
 
 
-def entities(database: CorpusDatabase) -> list[EntityValue]:
+def entities(database: CorpusDatabase, connect: Connect | None = None) -> list[EntityValue]:
     """Entity values of a database, at most 200 a column and 1,500 in all, the columns taking turns.
 
-    Order is by declared column, then by falling count, then by value.
+    Order is by declared column, then by falling count, then by value. connect: how PostgreSQL databases are reached; without it
+    their values are the reader's examples.
     """
     if synthetic(database):
         return []
@@ -61,7 +70,12 @@ def entities(database: CorpusDatabase) -> list[EntityValue]:
         for column in table.columns
         if not is_numeric(column) and not private_column(column.name, column.meaning)
     ]
-    found = list(_counted(database, columns)) if database.engine is Engine.SQLITE else list(_shown(database, columns))
+    if database.engine is Engine.SQLITE:
+        found = list(_counted(database, columns))
+    elif connect is not None and database.loaded:
+        found = list(_counted_there(connect(database), columns))
+    else:
+        found = list(_shown(database, columns))
     share = _shares([len(values) for values in found], PER_DATABASE)
     return [value for values, n in zip(found, share, strict=True) for value in values[:n]]
 
@@ -87,20 +101,44 @@ def _shown(database: CorpusDatabase, columns: list[tuple[TableInfo, ColumnInfo]]
         yield [EntityValue(table.name, column.name, v, 0, EXAMPLE) for v in examples(database, column) if _fits(v)]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQLite and PostgreSQL take it."""
     return '"' + name.replace('"', '""') + '"'
 
 
+def open_sqlite(database: CorpusDatabase) -> sqlite3.Connection:
+    """The file of a SQLite database, read-only; text that is no UTF-8 is read with marks in place of what is damaged."""
+    connection = sqlite3.connect(f"{database.path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    return connection
+
+
 def _counted(database: CorpusDatabase, columns: list[tuple[TableInfo, ColumnInfo]]) -> Iterator[list[EntityValue]]:
-    uri = f"{database.path.resolve().as_uri()}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    with closing(open_sqlite(database)) as connection:
         for table, column in columns:
-            name = _quoted(column.name)
+            name = quoted(column.name)
             rows = connection.execute(
-                f"SELECT {name}, COUNT(*) FROM (SELECT {name} FROM {_quoted(table.name)} LIMIT {ROWS}) "
+                f"SELECT {name}, COUNT(*) FROM (SELECT {name} FROM {quoted(table.name)} LIMIT {ROWS}) "
                 f"WHERE typeof({name}) = 'text' AND length({name}) BETWEEN 2 AND 60 "
                 f"GROUP BY {name} COLLATE BINARY ORDER BY 2 DESC, 1 COLLATE BINARY LIMIT {3 * PER_COLUMN}"
             )
+            kept = [EntityValue(table.name, column.name, v, n, COUNTED) for v, n in rows if _fits(v)]
+            yield kept[:PER_COLUMN]
+
+
+def _counted_there(dsn: str, columns: list[tuple[TableInfo, ColumnInfo]]) -> Iterator[list[EntityValue]]:
+    """The same of a PostgreSQL database: columns of text and of named types; documents, dates and flags hold no names."""
+    import psycopg
+
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for table, column in columns:
+            if _NO_NAMES.match(column.type):
+                yield []
+                continue
+            name = quoted(column.name)
+            rows = connection.execute(
+                f"SELECT v, COUNT(*) FROM (SELECT {name}::text AS v FROM public.{quoted(table.name)} LIMIT {ROWS}) AS s "
+                f'WHERE length(v) BETWEEN 2 AND 60 GROUP BY v ORDER BY 2 DESC, v COLLATE "C" LIMIT {3 * PER_COLUMN}'.encode()
+            ).fetchall()
             kept = [EntityValue(table.name, column.name, v, n, COUNTED) for v, n in rows if _fits(v)]
             yield kept[:PER_COLUMN]

@@ -23,6 +23,16 @@ def words(identifier: str) -> str:
     return " ".join(part.lower() for part in _SPLIT.split(identifier) if part)
 
 
+def singular(name: str) -> str:
+    """The last word of a name in words as one of them, by plain rules: `order items` -> `order item`, `cities` -> `city`."""
+    if re.search(r"(?:ss|us|is|news|series|[^s]cs)$", name) or len(name.rpartition(" ")[2]) < 4:
+        return name
+    for end, one in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("s", "")):
+        if name.endswith(end):
+            return name.removesuffix(end) + one
+    return name
+
+
 def safe_value(value: str) -> bool:
     """Whether a value may be shown: short, printable, and no address, link, telephone number or hash."""
     return (

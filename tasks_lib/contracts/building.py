@@ -149,7 +149,7 @@ async def build(
         "private/gates.parquet": (GATES, [row for corpus, y in yields.items() for row in _gate_rows(corpus, y)]),
     }
     contracts = [contract for found in yields.values() for contract in found.contracts]
-    catalog = routedb.build(databases, identities)
+    catalog = routedb.build(databases, identities, lambda database: runner.connection_of(database.path, database.digest))
     if fit is not None:
         used = {unit for contract in contracts for unit in contract.unit_ids}
         known = {(d.corpus.value, d.name): identities.database(d.corpus, d.name) for d in databases}

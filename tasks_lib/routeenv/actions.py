@@ -12,7 +12,7 @@ from tasks_lib.protocol.vocabulary import Corpus
 
 Schema = Mapping[str, Any]
 
-RELATION_TYPES = ("foreign_key", "compatible")
+RELATION_TYPES = ("foreign_key", "probable_key", "compatible")
 OBJECT_TYPES = ("database", "table", "column")
 
 _QUERY: Schema = {"type": "string", "minLength": 1, "maxLength": 4000, "description": "what is looked for, in words"}

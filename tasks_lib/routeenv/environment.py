@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks_lib.protocol.records import PublicTask
-from tasks_lib.routeenv.actions import ACTIONS, HERMES_TOOLS, ArgumentError, read_arguments
+from tasks_lib.routeenv.actions import ACTIONS, HERMES_TOOLS, RELATION_TYPES, ArgumentError, read_arguments
 from tasks_lib.routeenv.observations import MAX_CHARACTERS, Answer, Item, Observation
 from tasks_lib.routeenv.rows import Row
 from tasks_lib.routeenv.search import Catalog
@@ -254,7 +254,7 @@ class RouteEnv:
             frontier = {c["column_id"] for c in catalog.columns_of.get(object_id, ())}
         else:
             frontier = {object_id}
-        kinds = set(relation_types) if relation_types else {"foreign_key", "compatible"}
+        kinds = set(relation_types or RELATION_TYPES)
         databases = {row["database_id"]}
         found: dict[str, Row] = {}
         for _ in range(depth):
@@ -323,7 +323,7 @@ class RouteEnv:
             tables.append(Item(shown, item.owners))
         capabilities, left = self._capabilities(database_id, CAPABILITIES)
         rows = self._relations(self.catalog.relations_of.get(database_id, ()))
-        joins = [self._relation_item(r) for r in rows if r["kind"] == "foreign_key"]
+        joins = [self._relation_item(r) for r in rows if r["kind"] != "compatible"]
         answer.lists = {"tables": tables, "capabilities": capabilities, "joins": joins}
         answer.omitted = {"capabilities": left}
         return answer

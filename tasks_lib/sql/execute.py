@@ -173,8 +173,15 @@ class SqlRunner:
         return self._locations[key]
 
     def _load(self, handle: DatabaseHandle) -> str:
+        return self.connection_of(Path(handle.location), handle.digest)
+
+    def connection_of(self, dump: Path, digest: str) -> str:
+        """The reader's connection string of the PostgreSQL database with the content of `dump`, loaded if need be.
+
+        Raises DatabaseMissing, DatabaseDamaged, ServerUnavailable.
+        """
         folder = self._postgres_folder or settings().home / "postgres"
-        return shared_server(settings().postgres_url, folder).ensure_database(Path(handle.location), handle.digest)
+        return shared_server(settings().postgres_url, folder).ensure_database(dump, digest)
 
 
 def _checked(handle: DatabaseHandle) -> str:
