@@ -48,7 +48,11 @@ async def run_catalog(folder: Path) -> dict[str, Any]:
     )
     await ensure(evaluation_tasks.audit, job, "retrieval audit", here=False)
     table = ArtifactStore(where.resolved_store_url).read(AUDIT, key)
-    facts = {"Release": str(manifest), "Databases": str(len(load(str(folder)).handles))}
+    facts = {
+        "Release": str(manifest),
+        "Databases": str(len(load(str(folder)).handles)),
+        "Card tokens that MiniLM does not read": str(summary(table)["truncated_tokens"]),
+    }
     out = where.home.resolve() / "audits" / key[:12]
     page = write_retrieval_page(table, facts, out / "retrieval.html")
     write_file(AUDIT, out / "audit.parquet", table.to_dicts())
@@ -64,7 +68,9 @@ async def run_catalog(folder: Path) -> dict[str, Any]:
 def summary(table: pl.DataFrame) -> dict[str, Any]:
     """What `dsabench audit --json` prints of an audit table.
 
-    `units`: {scope: {recall_at_50, recall_at_10, mrr, n}}, the pool's recall and the reranked list's, beside the dev units alone;
+    `units`: {scope: {recall_at_50, recall_at_10, mrr, n}}, the pool's recall and the reranked list's, over every question searched
+    for; `by_source`: the same over source units, and over texts without usable gold; `dev`: over dev units; `truncated_tokens`: of
+    the cards, 0 in every release;
     `tasks`: {target_recall, all_target_coverage: {stage: {k: fraction}}, n}; the same by corpus, and tasks by behavior, by number
     of required databases and by number of candidates.
     """
@@ -90,14 +96,17 @@ def summary(table: pl.DataFrame) -> dict[str, Any]:
         return found
 
     scopes = ("own_corpus", "whole_registry")
+    truncated = table.filter(pl.col("metric") == "truncated_tokens")["value"].to_list()
     return {
         "units": {scope: units(scope, "all").get("all", {}) for scope in scopes},
         "tasks": tasks("all").get("all", {}),
+        "by_source": {scope: units(scope, "source") for scope in scopes},
         "by_corpus": {"units": {scope: units(scope, "corpus") for scope in scopes}, "tasks": tasks("corpus")},
         "dev": {scope: units(scope, "split").get("dev", {}) for scope in scopes},
         "by_behavior": tasks("behavior"),
         "by_required": tasks("size"),
         "by_candidates": tasks("candidates"),
+        "truncated_tokens": int(truncated[0]) if truncated else None,
     }
 
 

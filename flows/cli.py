@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flows import cli_build, cli_catalog, cli_certify, cli_review, cli_units
+from flows import cli_audit, cli_build, cli_catalog, cli_certify, cli_review, cli_units
 from flows.cli_support import BackendOption, BadUsage, Json, app, backends_of, finish, folder_of, guarded, run_flow
 from flows.runtime import prepare
 
-__all__ = ["app", "cli_build", "cli_catalog", "cli_certify", "cli_review", "cli_units", "main"]
+__all__ = ["app", "cli_audit", "cli_build", "cli_catalog", "cli_certify", "cli_review", "cli_units", "main"]
 
 RUN_FIELDS = (
     "run",
@@ -82,20 +82,6 @@ def _headline(record: dict[str, Any]) -> str:
         )
     lines.append(f"results page: {record.get('report') or 'none'}")
     return "\n".join(lines)
-
-
-@app.command()
-def audit(release: Annotated[Path | None, typer.Option()] = None, json_: Json = False) -> None:
-    """Retrieval audit of a release's catalog."""
-
-    def work() -> dict[str, Any]:
-        folder = folder_of(release, "--release")
-        from flows.catalog import catalog
-
-        return run_flow(lambda: catalog(folder))
-
-    report = guarded(json_, work)
-    finish(json_, report, json.dumps(report, indent=1), True)
 
 
 @app.command("routing-study")

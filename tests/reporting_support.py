@@ -160,6 +160,7 @@ def run_tables(names: tuple[str, ...] = (POLICY, MODEL)) -> RunTables:
             "n": 24,
             "low": None,
             "high": None,
+            "release": "0" * 64,
         }
         for scope, cut, of, stage, metric, value in (
             ("task", "all", "all", "candidate", "target_recall_at_50", 0.9375),

@@ -158,7 +158,7 @@ async def test_counts_of_manifest_and_report_agree(shop: Workshop) -> None:
     assert report.allowlist["max"] == max(len(t.allowlist) for t in release.tasks)
     assert set(report.as_json()) == {
         "release", "tasks", "by_corpus", "by_behavior", "by_difficulty", "by_required", "required_mean", "allowlist",
-        "candidates", "rejected", "shortfall", "seconds", "manifest_sha256",
+        "candidates", "rejected", "shortfall", "truncated_tokens", "seconds", "manifest_sha256",
     }  # fmt: skip
 
 

@@ -179,6 +179,9 @@ def test_a_filled_solution_is_the_gold(tmp_path: Path) -> None:
     assert (question.unit_id, question.sql) == ("livesqlbench:kennel_1", 'SELECT COUNT(*) FROM "Dogs"')
     assert question.evidence == "Light Dog: A dog under 15 kg. Weight < 15"
     assert "1 questions over databases without a dump are left out." in source.notes
+    texts = [(text.text_id, text.database) for text in source.texts]
+    asked = [("kennel_2", "kennel"), ("kennel_4", "kennel")]
+    assert texts == [(f"livesqlbench:{name}", database) for name, database in asked], "no unit, and no change of data"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from tasks_lib.models import embeddings
-from tasks_lib.models.embeddings import CacheDamaged, ModelDamaged, check_weights, chunks, embed, forget
+from tasks_lib.models.embeddings import (
+    CacheDamaged,
+    ModelDamaged,
+    check_weights,
+    chunks,
+    embed,
+    forget,
+    truncated_tokens,
+)
 
 TEXTS = [
     "Which ferries sail on Sundays?",
@@ -61,6 +69,12 @@ def test_chunks_lose_no_word_and_keep_the_limit() -> None:
     assert chunks("  \n ") == []
     with pytest.raises(ValueError, match="limit is 300"):
         chunks(text, 300)
+
+
+def test_tokens_that_would_not_be_read_are_counted() -> None:
+    long = "departures of ferries by weekday " * 100
+    assert truncated_tokens([*TEXTS, *chunks(long)]) == 0
+    assert truncated_tokens(["x", long]) == 100 * 6 + 2 - 256  # fer-ries is two
 
 
 def test_the_end_of_a_long_text_changes_its_vector() -> None:

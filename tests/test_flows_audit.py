@@ -20,6 +20,8 @@ def test_the_audit_is_told_by_scope_stage_and_k() -> None:
         ("task", "all", "all", "reranked", "target_recall_at_3", 0.6, 3),
         ("task", "all", "all", "reranked", "all_target_coverage_at_3", 0.25, 3),
         ("task", "behavior", "single", "candidate", "all_target_coverage_at_20", 1.0, 1),
+        ("own_corpus", "source", "text", "reranked", "mrr", 0.25, 1),
+        ("catalog", "all", "all", "cards", "truncated_tokens", 0.0, 9),
     ]
     got = summary(
         pl.DataFrame(rows, schema=["scope", "slice", "value_of", "stage", "metric", "value", "n"], orient="row")
@@ -32,6 +34,8 @@ def test_the_audit_is_told_by_scope_stage_and_k() -> None:
     }
     assert got["by_corpus"]["units"]["own_corpus"] == {"bird": {"recall_at_10": 0.75, "n": 2}}
     assert got["dev"] == {"own_corpus": {}, "whole_registry": {}}
+    assert got["by_source"]["own_corpus"] == {"text": {"mrr": 0.25, "n": 1}}
+    assert got["truncated_tokens"] == 0
     assert got["by_behavior"] == {"single": {"all_target_coverage": {"candidate": {"20": 1.0}}, "n": 1}}
 
 

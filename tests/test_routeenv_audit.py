@@ -13,6 +13,7 @@ from catalog_support import ferries, publish
 
 from tasks_lib.catalog.identities import Identities
 from tasks_lib.corpora import spider
+from tasks_lib.evaluation import retrieval_audit as module
 from tasks_lib.evaluation.retrieval_audit import (
     AuditedTask,
     AuditedUnit,
@@ -69,6 +70,7 @@ def test_rows_by_scope_stage_and_cut(catalog: Catalog) -> None:
         AuditedUnit("How many beehives?", ids["beehives"], Corpus.SPIDER, Split.TRAIN),
         AuditedUnit("How many beehives?", ids["observatory"], Corpus.SPIDER, Split.DEV),
         AuditedUnit("Which pottery kilns?", ids["violin makers"], Corpus.BIRD, Split.DEV),
+        AuditedUnit("Who are the violin makers?", ids["violin makers"], Corpus.BIRD, None),
     ]
     spiders = tuple(n for n, row in catalog.databases.items() if row["corpus"] == "spider")
     tasks = [
@@ -83,11 +85,16 @@ def test_rows_by_scope_stage_and_cut(catalog: Catalog) -> None:
             Behavior.SINGLE,
         ),
     ]
-    rows = audit(catalog, units, tasks)
+    rows = audit(catalog, units, tasks, "f" * 64)
+    assert {row["release"] for row in rows} == {"f" * 64}
     assert conform(AUDIT, rows).num_rows == len(rows)
     value = {(r["scope"], r["slice"], r["value_of"], r["stage"], r["metric"]): (r["value"], r["n"]) for r in rows}
-    assert value["own_corpus", "all", "all", "reranked", "recall_at_10"] == (1, 3)
+    assert value["own_corpus", "all", "all", "reranked", "recall_at_10"] == (1, 4)
+    assert value["own_corpus", "source", "unit", "reranked", "recall_at_10"] == (1, 3)
+    assert value["whole_registry", "source", "text", "reranked", "mrr"] == (1, 1)
+    assert value["own_corpus", "split", "dev", "reranked", "recall_at_10"] == (1, 2)  # a text is in no split
     assert value["own_corpus", "corpus", "bird", "reranked", "mrr"] == (1, 1)  # alone in its corpus
+    assert value["catalog", "all", "all", "cards", "truncated_tokens"] == (0, len(catalog.cards))
     assert value["whole_registry", "corpus", "bird", "reranked", "mrr"][0] <= 0.5
     assert value["whole_registry", "split", "train", "reranked", "mrr"] == (1, 1)
     order = [n for n, _ in catalog.search("How many beehives?", spiders, 9)]
@@ -96,6 +103,31 @@ def test_rows_by_scope_stage_and_cut(catalog: Catalog) -> None:
     assert value["task", "all", "all", "candidate", "target_recall_at_10"] == (1, 2)
     assert value["task", "behavior", "parallel", "reranked", "all_target_coverage_at_3"] == (1, 1)
     assert value["task", "size", "2-3", "candidate", "all_target_coverage_at_50"] == (1, 1)
+
+
+def test_plain_searches_are_ranked_as_searches_are(catalog: Catalog) -> None:
+    """Ties by public id, inside the scope: nothing of the catalog shares a word with the query, so all score 0."""
+    ids = catalog.ids
+    spiders = [name for name in ids if catalog.databases[name]["corpus"] == "spider"]
+    for name in spiders:
+        rows = audit_units(catalog, [AuditedUnit("zzz", name, Corpus.SPIDER, Split.TRAIN)])
+        mrr = {
+            row["scope"]: row["value"]
+            for row in rows
+            if (row["slice"], row["stage"], row["metric"]) == ("all", "bm25", "mrr")
+        }
+        assert mrr == {"own_corpus": 1 / (spiders.index(name) + 1), "whole_registry": 1 / (ids.index(name) + 1)}
+
+
+def test_an_audit_in_several_batches_is_the_same(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [catalog.ids[i % 4] for i in range(7)]
+    units = [
+        AuditedUnit(f"How many {topic} of {i}?", name, Corpus(catalog.databases[name]["corpus"]), Split.TRAIN)
+        for i, (name, topic) in enumerate(zip(names, TOPICS * 2, strict=False))
+    ]
+    whole = audit_units(catalog, units)
+    monkeypatch.setattr(module, "_BATCH", 3)
+    assert audit_units(catalog, units) == whole
 
 
 @pytest.mark.real

@@ -35,11 +35,13 @@ from tasks_lib.contracts.wording import Wording
 from tasks_lib.corpora.cards import schema_text
 from tasks_lib.corpora.model import CorpusDatabase, CorpusSource
 from tasks_lib.models.chat import ChatModel
+from tasks_lib.models.embeddings import truncated_tokens
 from tasks_lib.protocol.records import DatabaseHandle, PublicTask
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.keys import digest, sha256_file
 from tasks_lib.store.schemas import (
+    CAT_CARDS,
     CAT_RERANKER,
     CONTRACTS,
     DATABASES,
@@ -48,6 +50,7 @@ from tasks_lib.store.schemas import (
     RERANKER_UNITS,
     TABLES,
     TASKS,
+    TEXTS,
     UNITS,
     UNSTATED,
     WORDINGS,
@@ -66,7 +69,8 @@ class BuildReport:
     """What a build gave. `rejected`: gate -> candidates. `shortfall`: corpus -> behavior -> tasks missing from the target.
 
     by_corpus, by_behavior, by_difficulty, by_required (databases in the target list, in the bands of PROTOCOL 2): counts of
-    tasks. allowlist: least, most and mean size in databases. `release`: the folder. `manifest_sha256`: its identity. `seconds`:
+    tasks. allowlist: least, most and mean size in databases. truncated_tokens: tokens of the catalog's cards that MiniLM would not
+    read (a build fails unless it is 0). `release`: the folder. `manifest_sha256`: its identity. `seconds`:
     wall time.
     """
 
@@ -81,6 +85,7 @@ class BuildReport:
     candidates: int
     rejected: dict[str, int]
     shortfall: dict[str, dict[str, int]]
+    truncated_tokens: int
     seconds: float
     manifest_sha256: str
     manifest: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -141,6 +146,7 @@ async def build(
         "private/contracts.parquet": (CONTRACTS, [to_row(c) for found in yields.values() for c in found.contracts]),
         "private/units.parquet": (UNITS, [row for rows in unit_rows.values() for row in rows]),
         "private/databases.parquet": (DATABASES, [_database_row(d, identities) for d in databases]),
+        "private/texts.parquet": (TEXTS, [asdict(text) for source in ordered for text in source.texts]),
         "private/rejected.parquet": (REJECTED, [row for found in yields.values() for row in found.rejected]),
         "private/wordings.parquet": (
             WORDINGS,
@@ -149,7 +155,14 @@ async def build(
         "private/gates.parquet": (GATES, [row for corpus, y in yields.items() for row in _gate_rows(corpus, y)]),
     }
     contracts = [contract for found in yields.values() for contract in found.contracts]
-    catalog = routedb.build(databases, identities, lambda database: runner.connection_of(database.path, database.digest))
+    catalog = routedb.build(
+        databases, identities, lambda database: runner.connection_of(database.path, database.digest)
+    )
+    truncated = truncated_tokens([card["text"] for card in catalog[CAT_CARDS.name]])
+    if truncated:
+        raise ValueError(
+            f"the catalog's cards hold {truncated} tokens that MiniLM would not read, expected 0; cut them with embeddings.chunks."
+        )
     if fit is not None:
         used = {unit for contract in contracts for unit in contract.unit_ids}
         known = {(d.corpus.value, d.name): identities.database(d.corpus, d.name) for d in databases}
@@ -186,6 +199,7 @@ async def build(
         "parents": parents,
         "origins": {s.corpus.value: counts(d.origin for d in s.databases) for s in ordered},
         "shortfall": shortfall,
+        "truncated_tokens": truncated,
         "cues": {name: facts.cues[name] for name in ("balanced_accuracy", "chance", "cue_share")},
         **figures(contracts),
     }
@@ -208,6 +222,7 @@ async def build(
         candidates=sum(found.candidates for found in yields.values()),
         rejected=counts(row["gate"] for found in yields.values() for row in found.rejected),
         shortfall=shortfall,
+        truncated_tokens=truncated,
         seconds=round(time.monotonic() - started, 3),
         manifest_sha256=sha256_file(out / "manifest.json"),
         manifest=manifest,

@@ -1,7 +1,7 @@
 """PRIVATE. Release folders: publishing one whole, and loading one with its hashes verified.
 
     public/tasks.parquet  public/catalog/cat_<table>.parquet  public/datasheet.md
-    private/{contracts,units,databases,rejected,wordings,gates,unstated}.parquet
+    private/{contracts,units,texts,databases,rejected,wordings,gates,unstated}.parquet
     private/{datasheet_tasks,task_cards}.md  private/locations.json  manifest.json
 
 `manifest.json` holds the sha256 of every other file but `locations.json`, which names this machine's folders. Does not belong
@@ -23,11 +23,12 @@ from typing import Any
 import polars as pl
 
 from tasks_lib.contracts.contract import from_row
+from tasks_lib.corpora.model import SourceText
 from tasks_lib.protocol.records import Contract, DatabaseHandle, PublicTask, SourceUnit
 from tasks_lib.protocol.vocabulary import Behavior, Corpus, Engine
 from tasks_lib.store.artifacts import read_file, write_file
 from tasks_lib.store.keys import sha256_file
-from tasks_lib.store.schemas import CONTRACTS, DATABASES, TASKS, UNITS, Table
+from tasks_lib.store.schemas import CONTRACTS, DATABASES, TASKS, TEXTS, UNITS, Table
 
 VERSION = "release@1"
 
@@ -214,6 +215,14 @@ class Release:
     def units(self) -> dict[str, SourceUnit]:
         """All audited units by id, disqualified ones included (their flags say so)."""
         return {row["unit_id"]: source_unit(row) for row in self.unit_rows.iter_rows(named=True)}
+
+    @cached_property
+    def texts(self) -> tuple[SourceText, ...]:
+        """Questions without usable gold, in id order; none in a release from before they were kept."""
+        if "private/texts.parquet" not in self.manifest["files"]:
+            return ()
+        rows = read_file(TEXTS, self.folder / "private/texts.parquet").sort("text_id").iter_rows(named=True)
+        return tuple(SourceText(r["text_id"], Corpus(r["corpus"]), r["database"], r["question"]) for r in rows)
 
     @cached_property
     def databases(self) -> pl.DataFrame:

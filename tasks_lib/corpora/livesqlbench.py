@@ -11,7 +11,7 @@ A database without a dump has no rows to ask: its description is read, no questi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Protocol
 
@@ -24,10 +24,11 @@ from tasks_lib.corpora.files import (
     read_lines,
     read_text,
     source_digest,
+    text_of,
     titles_of,
 )
 from tasks_lib.corpora.meanings import flat, nameless, read_column_meanings
-from tasks_lib.corpora.model import CorpusDatabase, CorpusSource, Question
+from tasks_lib.corpora.model import CorpusDatabase, CorpusSource, Question, SourceText
 from tasks_lib.corpora.postgres_schema import read_description, read_dump, with_values
 from tasks_lib.protocol.vocabulary import Corpus, Engine, Split
 from tasks_lib.store.keys import sha256_file
@@ -107,7 +108,8 @@ def read(root: Path, server: DumpLoader | None = None) -> CorpusSource:
     files += [root / TASKS, root / UNITS]
     known = {database.relative_path: database.digest for database in databases}
     source = source_digest(root, files, {**known, "values": "none" if server is None else "read"})
-    return CorpusSource(_CORPUS, root, tuple(databases), tuple(questions), source, tuple(notes))
+    texts = _texts(root / TASKS, {d.name for d in databases}, {q.unit_id for q in questions})
+    return CorpusSource(_CORPUS, root, tuple(databases), tuple(questions), source, tuple(notes), texts)
 
 
 def match_dumps(names: list[str], paths: list[Path]) -> dict[str, Path]:
@@ -168,6 +170,20 @@ def _questions(
     if lost:
         notes.append(f"{lost} questions over databases without a dump are left out.")
     return kept, notes
+
+
+def _texts(path: Path, databases: Set[str], units: Set[str]) -> tuple[SourceText, ...]:
+    """Tasks that ask something (Query) of a database in the catalog and are no unit, by id."""
+    records = read_lines(_CORPUS, path, "the tasks, one JSON object a line") if path.exists() else []
+    found = []
+    for index, record in enumerate(records):
+        if record.get("category") != "Query" or record.get("selected_database") not in databases:
+            continue
+        text_id = f"{_CORPUS}:{text_of(_CORPUS, path, index, record, 'instance_id')}"
+        if text_id not in units:
+            question = text_of(_CORPUS, path, index, record, "query")
+            found.append(SourceText(text_id, _CORPUS, str(record["selected_database"]), question))
+    return tuple(sorted(found, key=lambda text: text.text_id))
 
 
 def _solved(path: Path, index: int, record: Record, knowledge: Mapping[str, Mapping[int, str]]) -> Question | None:

@@ -83,10 +83,22 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceText:
+    """A question of a corpus without usable gold: it names its database and nothing can be judged by it. Retrieval is measured on
+    it; it is no unit, and nothing is fitted on it."""
+
+    text_id: str
+    corpus: Corpus
+    database: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
 class CorpusSource:
     """A whole corpus as read from `root`. `digest`: over all files that matter, for artifact keys.
 
     `notes`: what was left out while reading and why, one sentence each (a database described without rows, for example).
+    `texts`: questions that have no usable gold, over any database of the corpus.
     """
 
     corpus: Corpus
@@ -95,3 +107,4 @@ class CorpusSource:
     questions: tuple[Question, ...]
     digest: str
     notes: tuple[str, ...] = ()
+    texts: tuple[SourceText, ...] = ()

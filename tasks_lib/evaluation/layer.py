@@ -189,12 +189,16 @@ async def contribution_rows(
 
 
 async def audit_rows(context: JobContext, folder: str) -> list[dict[str, Any]]:
-    """Rows of `audit`: retrieval over a release's catalog, per unit, whatever its gold is worth, and per task (PROTOCOL 6)."""
+    """Rows of `audit`: retrieval over a release's catalog, per unit, whatever its gold is worth, per text without usable gold, and
+    per task (PROTOCOL 6)."""
     inputs = load(folder)
     catalog = Catalog.load(inputs.release.public / "catalog")
     units = [
         AuditedUnit(u.question, inputs.public_ids[u.corpus, u.database], u.corpus, Split(u.split))
         for _, u in sorted(inputs.release.units.items())
     ]
+    units += [
+        AuditedUnit(t.question, inputs.public_ids[t.corpus, t.database], t.corpus, None) for t in inputs.release.texts
+    ]
     tasks = [AuditedTask(inputs.tasks[t], c.databases, c.behavior) for t, c in sorted(inputs.contracts.items())]
-    return audit(catalog, units, tasks)
+    return audit(catalog, units, tasks, inputs.release.digest)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks_lib.protocol.vocabulary import Split
-from tasks_lib.routeenv.reranker import FOLDS, SHIPPED, Floats, Weights, fixed_rows, fold_of
+from tasks_lib.routeenv.reranker import FEATURES, FOLDS, SHIPPED, Floats, Weights, fixed_rows, fold_of
 from tasks_lib.routeenv.search import Catalog
 
 MOST = 9000
@@ -106,7 +106,8 @@ def _differences(
     evidence: Floats, owners: npt.NDArray[Any], scope: npt.NDArray[np.bool_]
 ) -> tuple[Floats, npt.NDArray[Any]]:
     """Evidence of the owner minus that of each of its hardest rivals, [pairs, FEATURES], and the question of each pair."""
-    strength = np.where(scope, evidence.sum(axis=-1), -1.0)
+    nearness = evidence.sum(axis=-1) - evidence[..., FEATURES.index("silence")]  # which is no sign of nearness
+    strength = np.where(scope, nearness, -1.0)
     strength[np.arange(len(owners)), owners] = -1.0
     rivals = np.argsort(-strength, axis=1, kind="stable")[:, :HARD]
     real = np.take_along_axis(strength, rivals, axis=1) >= 0

@@ -1,13 +1,15 @@
 """Retrieval audit: how often search finds what is required, per source unit and per task (PROTOCOL 6; paper C.4, C.5).
 
 The only place where search results meet gold targets. Report-only: nothing here feeds back into weights or the catalog. A unit is
-searched for with weights that were fitted without its database; a task with the weights that agents search with.
+searched for with weights that were fitted without its database; a task with the weights that agents search with. Questions that have
+no usable gold are searched for too, told apart by the cut `source`: they are in no unit, no task and no fit.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks_lib.evaluation.retrieval_baselines import BASELINES, Baselines
-from tasks_lib.models.embeddings import embed
+from tasks_lib.models.embeddings import embed, truncated_tokens
 from tasks_lib.protocol.records import PublicTask
 from tasks_lib.protocol.vocabulary import Behavior, Corpus, Split
 from tasks_lib.routeenv.needs import needs
-from tasks_lib.routeenv.reranker import fold_of
-from tasks_lib.routeenv.search import POOL, Catalog
+from tasks_lib.routeenv.reranker import SHIPPED, Floats, fold_of
+from tasks_lib.routeenv.search import POOL, Catalog, Places, ranking
 
 STAGES = ("candidate", "reranked", *BASELINES)
 AT = (3, 5, 10, 20, 50)
@@ -30,17 +32,22 @@ MANY = POOL
 SIZES = (("1", 1, 1), ("2-3", 2, 3), ("4-5", 4, 5), ("6-8", 6, 8))
 """Cuts by number of required databases (PROTOCOL 2)."""
 
+SCOPES = ("own_corpus", "whole_registry")
+
 _BATCH = 512
+_Key = tuple[str, str, str, str, str]
+"""scope, slice, value_of, stage, metric"""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedUnit:
-    """PRIVATE. A source question and the public id of the database that owns it."""
+    """PRIVATE. A question and the public id of the database that owns it. `split`: of a source unit; None of a text without usable
+    gold, which is no unit."""
 
     question: str
     database_id: str
     corpus: Corpus
-    split: Split
+    split: Split | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,31 +87,23 @@ class _Means:
     """Means by row key of the audit table."""
 
     def __init__(self) -> None:
-        self.values: defaultdict[tuple[str, str, str, str, str], list[float]] = defaultdict(list)
+        self.values: defaultdict[_Key, list[float]] = defaultdict(list)
 
-    def add(self, scope: str, cuts: Iterable[tuple[str, str]], stage: str, metric: str, value: float) -> None:
-        for name, of in cuts:
-            self.values[scope, name, of, stage, metric].append(value)
+    def extend(self, key: _Key, values: Iterable[float]) -> None:
+        self.values[key].extend(values)
 
     def rows(self) -> list[dict[str, Any]]:
         found = []
-        for (scope, name, of, stage, metric), values in sorted(self.values.items()):
+        for key, values in sorted(self.values.items()):
             mean, n = sum(values) / len(values), len(values)
-            low, high = wilson(mean, n) if metric.startswith(("recall_at", "all_target")) else (None, None)
-            found.append(
-                {
-                    "scope": scope,
-                    "slice": name,
-                    "value_of": of,
-                    "stage": stage,
-                    "metric": metric,
-                    "value": mean,
-                    "n": n,
-                    "low": low,
-                    "high": high,
-                }
-            )
+            share = key[-1].startswith(("recall_at", "all_target"))
+            found.append(_row(key, mean, n, wilson(mean, n) if share else (None, None)))
         return found
+
+
+def _row(key: _Key, value: float, n: int, interval: tuple[float | None, float | None]) -> dict[str, Any]:
+    named = dict(zip(("scope", "slice", "value_of", "stage", "metric"), key, strict=True))
+    return {**named, "value": value, "n": n, "low": interval[0], "high": interval[1]}
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
@@ -115,41 +114,73 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
-def _plain(scores: npt.NDArray[np.float64], scope: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Places in scope by falling score, ties by place, which is by public id."""
-    found: npt.NDArray[np.int64] = scope[np.argsort(-scores[scope], kind="stable")]
+def _ranks(scores: Floats, owners: npt.NDArray[np.int64], scopes: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Rank of each owner in its scope by falling score, ties by place, which is by public id; [queries, databases] each."""
+    mine = scores[np.arange(len(owners)), owners][:, None]
+    ahead = (scores > mine) | ((scores == mine) & (np.arange(scores.shape[1]) < owners[:, None]))
+    found: npt.NDArray[np.int64] = 1 + (ahead & scopes).sum(axis=1)
     return found
 
 
-def audit_units(catalog: Catalog, units: Sequence[AuditedUnit]) -> list[dict[str, Any]]:
-    """Rows of `audit` per source unit: Recall@k and MRR over the whole scope, by stage and for the baselines.
+def _batches(catalog: Catalog, questions: Sequence[str]) -> Iterator[tuple[int, list[Floats]]]:
+    """(place of the first, evidence of the parts of each) by 512 questions; the model reads the next ones meanwhile."""
+    parts = [questions[at : at + _BATCH] for at in range(0, len(questions), _BATCH)]
+    with ThreadPoolExecutor(1) as ahead:
+        read = [ahead.submit(embed, [text for question in part for text in needs(question)]) for part in parts]
+        for number, part in enumerate(parts):
+            read[number].result()
+            texts = [needs(question) for question in part]
+            evidence = catalog.evidence([text for several in texts for text in several])
+            ends = np.cumsum([len(several) for several in texts])
+            yield number * _BATCH, np.split(evidence, ends[:-1])
 
-    Scopes own_corpus and whole_registry (the whole catalog); slices all, corpus, split.
+
+def audit_units(catalog: Catalog, units: Sequence[AuditedUnit]) -> list[dict[str, Any]]:
+    """Rows of `audit` per question: Recall@k and MRR over the whole scope, by stage and for the baselines.
+
+    Scopes own_corpus and whole_registry (the whole catalog); slices all, source (unit, or text without usable gold), and of units
+    alone corpus and split.
     """
-    means, baselines = _Means(), Baselines(catalog)
-    whole = catalog.scope(catalog.ids)
-    own = {corpus: catalog.scope(catalog.ids, corpus.value) for corpus in Corpus}
-    for at in range(0, len(units), _BATCH):
-        part = units[at : at + _BATCH]
-        questions = [unit.question for unit in part]
-        texts = [text for question in questions for text in needs(question)]
-        embed(texts)
-        catalog.lexical(texts)  # many at once; the searches below find them remembered
-        catalog.semantic(texts)
-        plain = {name: baselines.scores(name, questions) for name in BASELINES}
-        for i, unit in enumerate(part):
-            place, fold = catalog.places[unit.database_id], fold_of(unit.database_id)
-            cuts = (("all", "all"), ("corpus", unit.corpus.value), ("split", unit.split.value))
-            for name, scope in (("own_corpus", own[unit.corpus]), ("whole_registry", whole)):
-                found = catalog.rank(unit.question, scope, fold=fold)
-                orders = {"candidate": found.candidate, "reranked": found.reranked}
-                orders |= {stage: _plain(scores[i], scope) for stage, scores in plain.items()}
-                for stage, order in orders.items():
-                    rank = int(np.flatnonzero(order == place)[0]) + 1
-                    for k in UNIT_AT:
-                        means.add(name, cuts, stage, f"recall_at_{k}", float(rank <= k))
-                    means.add(name, cuts, stage, "mrr", 1 / rank)
+    baselines = Baselines(catalog)
+    corpora = np.asarray([catalog.databases[name]["corpus"] for name in catalog.ids])
+    owners = np.asarray([catalog.places[unit.database_id] for unit in units], dtype=np.int64)
+    of_corpus = np.asarray([unit.corpus.value for unit in units])
+    places: dict[str, Places] = {value: np.flatnonzero(corpora == value) for value in set(corpora.tolist())}
+    everywhere = np.arange(len(catalog.ids))
+    ranks = {(name, stage): np.zeros(len(units), dtype=np.int64) for name in SCOPES for stage in STAGES}
+    for begin, found in _batches(catalog, [unit.question for unit in units]):
+        part = slice(begin, begin + len(found))
+        for i, evidence in enumerate(found, start=begin):
+            weights = catalog.weights[fold_of(units[i].database_id)]
+            for name, scope in zip(SCOPES, (places[of_corpus[i]], everywhere), strict=True):
+                order = ranking(evidence[:, scope], scope, weights)
+                ranks[name, "candidate"][i] = 1 + np.flatnonzero(order.candidate == owners[i])[0]
+                ranks[name, "reranked"][i] = 1 + np.flatnonzero(order.reranked == owners[i])[0]
+        own = corpora[None, :] == of_corpus[part, None]
+        questions = [unit.question for unit in units[part]]
+        for stage in BASELINES:
+            scores = baselines.scores(stage, questions)
+            for name, scopes in zip(SCOPES, (own, np.ones_like(own)), strict=True):
+                ranks[name, stage][part] = _ranks(scores, owners[part], scopes)
+    means = _Means()
+    for (name, stage), mine in ranks.items():
+        measures = {f"recall_at_{k}": mine <= k for k in UNIT_AT} | {"mrr": 1 / mine}
+        for cut, who in _cuts(units).items():
+            for metric, values in measures.items():
+                means.extend((name, *cut, stage, metric), values[who].astype(float).tolist())
     return means.rows()
+
+
+def _cuts(units: Sequence[AuditedUnit]) -> dict[tuple[str, str], list[int]]:
+    """Places of questions by (slice, value)."""
+    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, unit in enumerate(units):
+        found["all", "all"].append(place)
+        found["source", "text" if unit.split is None else "unit"].append(place)
+        if unit.split is not None:
+            found["corpus", unit.corpus.value].append(place)
+            found["split", unit.split.value].append(place)
+    return found
 
 
 def audit_tasks(catalog: Catalog, tasks: Sequence[AuditedTask]) -> list[dict[str, Any]]:
@@ -157,33 +188,48 @@ def audit_tasks(catalog: Catalog, tasks: Sequence[AuditedTask]) -> list[dict[str
 
     Slices all, corpus, behavior, size (number of required databases), candidates (more than 50, or not).
     """
-    means, baselines = _Means(), Baselines(catalog)
-    embed(
-        [text for item in tasks for text in needs(item.task.request)]
-    )  # one pass of the model instead of one a search
-    for item in tasks:
-        scope = catalog.scope(item.task.allowlist)
-        cuts = (
-            ("all", "all"),
-            ("corpus", item.task.corpus.value),
-            ("behavior", item.behavior.value),
-            ("size", size_of(item.targets)),
-            ("candidates", f"over {MANY}" if len(scope) > MANY else f"at most {MANY}"),
-        )
-        found = catalog.rank(item.task.request, scope)
-        orders = {"candidate": found.candidate, "reranked": found.reranked}
-        orders |= {n: _plain(baselines.scores(n, [item.task.request])[0], scope) for n in BASELINES}
-        for stage, order in orders.items():
-            names = [catalog.ids[place] for place in order[: max(AT)]]
-            for k in AT:
-                means.add("task", cuts, stage, f"target_recall_at_{k}", target_recall(item.targets, names[:k]))
-                means.add(
-                    "task", cuts, stage, f"all_target_coverage_at_{k}", all_target_coverage(item.targets, names[:k])
-                )
+    means = _Means()
+    requests = [item.task.request for item in tasks]
+    baselines = Baselines(catalog) if tasks else None
+    for begin, found in _batches(catalog, requests):
+        part = tasks[begin : begin + len(found)]
+        plain = {n: baselines.scores(n, requests[begin : begin + len(found)]) for n in BASELINES} if baselines else {}
+        for i, (item, evidence) in enumerate(zip(part, found, strict=True)):
+            scope = catalog.scope(item.task.allowlist)
+            cuts = (
+                ("all", "all"),
+                ("corpus", item.task.corpus.value),
+                ("behavior", item.behavior.value),
+                ("size", size_of(item.targets)),
+                ("candidates", f"over {MANY}" if len(scope) > MANY else f"at most {MANY}"),
+            )
+            order = ranking(evidence[:, scope], scope, catalog.weights[SHIPPED])
+            orders = {"candidate": order.candidate, "reranked": order.reranked}
+            orders |= {n: scope[np.argsort(-scores[i, scope], kind="stable")] for n, scores in plain.items()}
+            for stage, places in orders.items():
+                names = [catalog.ids[place] for place in places[: max(AT)]]
+                for k in AT:
+                    measures = {
+                        f"target_recall_at_{k}": target_recall(item.targets, names[:k]),
+                        f"all_target_coverage_at_{k}": all_target_coverage(item.targets, names[:k]),
+                    }
+                    for cut in cuts:
+                        for metric, value in measures.items():
+                            means.extend(("task", *cut, stage, metric), [value])
     return means.rows()
 
 
-def audit(catalog: Catalog, units: Sequence[AuditedUnit], tasks: Sequence[AuditedTask]) -> list[dict[str, Any]]:
-    """All rows of the `audit` table, sorted by its key."""
-    rows = audit_units(catalog, units) + audit_tasks(catalog, tasks)
-    return sorted(rows, key=lambda r: (r["scope"], r["slice"], r["value_of"], r["stage"], r["metric"]))
+def audit_cards(catalog: Catalog) -> list[dict[str, Any]]:
+    """The row that says how many tokens of card chunks the model does not read; a release is not built unless it is 0."""
+    key = ("catalog", "all", "all", "cards", "truncated_tokens")
+    found = truncated_tokens([card["text"] for card in catalog.cards])
+    return [_row(key, float(found), len(catalog.cards), (None, None))]
+
+
+def audit(
+    catalog: Catalog, units: Sequence[AuditedUnit], tasks: Sequence[AuditedTask], release: str
+) -> list[dict[str, Any]]:
+    """All rows of the `audit` table, sorted by its key. `release`: sha256 of the manifest that catalog, units and tasks are of."""
+    rows = [*audit_units(catalog, units), *audit_tasks(catalog, tasks), *audit_cards(catalog)]
+    rows.sort(key=lambda r: (r["scope"], r["slice"], r["value_of"], r["stage"], r["metric"]))
+    return [{**row, "release": release} for row in rows]

@@ -50,6 +50,7 @@ _STAGES = {
     "minilm": "MiniLM alone",
 }
 _SCOPES = {"own_corpus": "own corpus", "whole_registry": "whole registry"}
+_SOURCES = {"unit": "source units", "text": "texts without gold", "train": "train units", "dev": "dev units"}
 _CUTS = {"size": "required databases", "candidates": "candidates"}
 
 
@@ -84,21 +85,21 @@ def _units(audit: _Audit) -> View:
     rows = [
         [
             Entry(_SCOPES[scope]),
-            Entry("all" if cut == "all" else of),
+            Entry("all" if cut == "all" else _SOURCES.get(of, of)),
             Entry(_STAGES[stage]),
             number(audit.n(scope, cut, of)),
             *(audit.entry(scope, cut, of, stage, metric) for metric in metrics),
         ]
         for scope in _SCOPES
-        for cut, of in audit.cuts(scope, "all", "split", "corpus")
+        for cut, of in audit.cuts(scope, "all", "source", "split", "corpus")
         for stage in (_STAGES if cut == "all" else ("candidate", "reranked"))
     ]
     note = ", ".join(f"{m.replace('_', ' ')} {percent(v)} ({s})" for (s, m), v in PUBLISHED_UNITS.items())
     columns = [
-        *text_columns("Scope", "Units", "Stage"),
+        *text_columns("Scope", "Questions", "Stage"),
         *(Column(x) for x in ("n", "Recall@50", "Recall@10", "Recall@1", "MRR")),
     ]
-    return View("units", "Source units", columns, rows, f"Published over 20,776 units: {note}.", sortable=True)
+    return View("units", "Questions", columns, rows, f"Published over 20,776 source units: {note}.", sortable=True)
 
 
 def _tasks(audit: _Audit) -> View:
@@ -158,8 +159,12 @@ def _cuts(audit: _Audit) -> View:
     return View("cuts", "Tasks by corpus, behavior and number of required databases", columns, rows, sortable=True)
 
 
+def views(frame: pl.DataFrame) -> tuple[View, ...]:
+    """The tables of the page, of an `audit` table: questions, tasks, tasks by cut, plain searches."""
+    audit = _Audit(frame)
+    return _units(audit), _tasks(audit), _cuts(audit), _baselines(audit)
+
+
 def write_retrieval_page(frame: pl.DataFrame, facts: Mapping[str, str], out: Path) -> Path:
     """Write the page of an `audit` table to the file `out`. `facts`: name and words, the release's manifest hash among them."""
-    audit = _Audit(frame)
-    views = (_units(audit), _tasks(audit), _cuts(audit), _baselines(audit))
-    return write_whole(render("retrieval.html.j2", facts=list(facts.items()), views=views), out)
+    return write_whole(render("retrieval.html.j2", facts=list(facts.items()), views=views(frame)), out)

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks_lib.models.embeddings import DIMENSIONS, embed
-from tasks_lib.routeenv.indexes import Floats, GramIndex, Groups, Integers, Shares, ValueIndex, Vocabulary
+from tasks_lib.routeenv.indexes import Floats, GramIndex, Groups, Integers, Shares, ValueIndex, Vocabulary, marked_words
 from tasks_lib.routeenv.rows import CatalogRows, Row
-from tasks_lib.routeenv.tokens import raw, tokens
+from tasks_lib.routeenv.tokens import STOPWORDS, raw, stem, tokens
 
 DIGITS = 5
 """Vectors of MiniLM agree between machines to 1e-6, so evidence is told to 1e-5."""
@@ -48,6 +48,8 @@ class Indexes:
     phrases: Shares
     grams: GramIndex
     values: ValueIndex
+    schema: frozenset[str]
+    silent: Floats
     table_groups: Groups
     card_groups: Groups
     sentence_groups: Groups
@@ -69,15 +71,25 @@ class Indexes:
             self.entities(held, unknown),
             np.stack([self.values.scores(query) for query in queries]),
             self.grams.cosine(split),
+            np.outer([self._values_named(query) for query in queries], self.silent),
         )
         return np.round(np.stack(kinds, axis=-1), DIGITS)
+
+    def _values_named(self, query: str) -> float:
+        """Share of a query's words that look like values: marked ones, and ones that no schema holds.
+
+        A database whose values are withheld, or that holds none, cannot match these; the kind `silence` makes up for it.
+        """
+        marked = marked_words(query)
+        words = list(dict.fromkeys(word for word in raw(query) if word not in STOPWORDS))
+        return sum(word in marked or stem(word) not in self.schema for word in words) / max(len(words), 1)
 
     def semantic(self, queries: Sequence[str]) -> Floats:
         """[queries, databases, SEMANTIC]."""
         vectors = embed(queries)
         near = np.clip(vectors @ self.cards.T, 0, 1).astype(np.float64)
-        nearest = np.clip(vectors @ self.sentences.T, 0, 1).astype(np.float64)
-        kinds = (self.card_groups.best(near, CARDS), self.sentence_groups.best(nearest))
+        nearest = self.sentence_groups.best(vectors @ self.sentences.T)
+        kinds = (self.card_groups.best(near, CARDS), np.clip(nearest, 0, 1).astype(np.float64))
         return np.round(np.stack(kinds, axis=-1), DIGITS)
 
 
@@ -134,6 +146,8 @@ def build(catalog: CatalogRows, ids: Sequence[str]) -> Indexes:
         phrases=Shares(paired, len(pairs.numbers), "coverage"),
         grams=GramIndex(spelled),
         values=ValueIndex(((e["value"], place[e["database_id"]]) for e in catalog.entities.values()), size),
+        schema=frozenset(word for text in [*names, *column_words] for word in text),
+        silent=np.asarray([float(name not in catalog.entities_of) for name in ids]),
         table_groups=Groups(np.asarray(table_owners, dtype=np.int64), size),
         card_groups=Groups(_owners(cards, place), size),
         sentence_groups=Groups(_owners(sentences, place), size),

@@ -238,7 +238,7 @@ class ValueIndex:
     def scores(self, query: str) -> Floats:
         """Score in 0..1 for every database: rare, long and capitalised or quoted values weigh most."""
         words = raw(query)
-        marked = _marked_words(query)
+        marked = marked_words(query)
         out = np.zeros(self.databases)
         at = 0
         while at < len(words):
@@ -255,10 +255,11 @@ class ValueIndex:
         return out / (out + 4)
 
 
-def _marked_words(query: str) -> set[str]:
+@lru_cache(maxsize=20_000)
+def marked_words(query: str) -> frozenset[str]:
     """Words that the query writes in capitals, with digits or in quotes, its first word aside."""
     marked = {
         w.casefold() for i, w in enumerate(query.split()) if (i and w[:1].isupper()) or any(c.isdigit() for c in w)
     }
     quoted = [part for mark in "\"'" for part in query.split(mark)[1::2]]
-    return {word for text in [*marked, *quoted] for word in raw(text)}
+    return frozenset(word for text in [*marked, *quoted] for word in raw(text))

@@ -17,12 +17,6 @@ from tasks_lib.routeenv.tokens import raw, tokens
 DECIMALS = 6
 
 
-def ranked(scores: Mapping[str, float], allow: Collection[str], top_k: int) -> list[tuple[str, float]]:
-    """The `top_k` best allowed ids: allowlist first, then by falling score rounded to 6 decimals, then by id (K04)."""
-    kept = [(name, round(float(score), DECIMALS)) for name, score in scores.items() if name in allow]
-    return sorted(kept, key=lambda item: (-item[1], item[0]))[:top_k]
-
-
 class _Shelf:
     """Rows of one kind with their words, and the best of them that are allowed."""
 

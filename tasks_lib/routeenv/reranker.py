@@ -18,7 +18,7 @@ from tasks_lib.routeenv.fixed import FIXED
 
 Floats = npt.NDArray[np.float64]
 
-LEXICAL = ("database", "table", "column", "phrases", "names", "coverage", "entities", "values", "grams")
+LEXICAL = ("database", "table", "column", "phrases", "names", "coverage", "entities", "values", "grams", "silence")
 SEMANTIC = ("cards", "sentence")
 FEATURES = (*LEXICAL, *SEMANTIC)
 """Kinds of evidence in the order of every evidence array, each 0..1."""

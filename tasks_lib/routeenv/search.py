@@ -1,7 +1,8 @@
 """Search over the public catalog: hierarchical IDF with semantic rescue, then a fixed reranker (PROTOCOL 6; paper C.3).
 
 Reads public Parquet only. Two stages: `candidate` ranks all allowed databases by words (IDF at database, table, column and value
-level, phrases, character n-grams), where MiniLM on table cards rescues what shares no word with the query; `reranked` reorders the
+level, phrases, character n-grams), where MiniLM on table cards rescues what shares no word with the query, and a database whose
+values are withheld is not held to the values that the query names; `reranked` reorders the
 pool of 50 by all that and the nearest single column, and leaves the rest behind it in candidate order. A query that asks for several
 things is searched for as a whole and by clause; each of them spreads its share over the databases in scope (softmax of the fixed
 weights), and shares are added up.
@@ -92,6 +93,10 @@ class Catalog(CatalogRows):
         """[texts, databases, SEMANTIC] in the order of `ids`, each 0..1."""
         return self._kept(self._semantic, texts, self.indexes.semantic)
 
+    def evidence(self, texts: Sequence[str]) -> Floats:
+        """[texts, databases, FEATURES]: both at once, for many texts that nobody asks for again; nothing is remembered."""
+        return np.concatenate([self.indexes.lexical(texts), self.indexes.semantic(texts)], axis=-1)
+
     def _kept(
         self, memory: OrderedDict[str, Floats], texts: Sequence[str], measure: Callable[[Sequence[str]], Floats]
     ) -> Floats:
@@ -113,17 +118,9 @@ class Catalog(CatalogRows):
 
         `fold`: weights fitted without the databases of that fold, for audits.
         """
-        weights, texts = self.weights[fold], needs(query)
+        texts = needs(query)
         found = np.concatenate([self.lexical(texts)[:, scope], self.semantic(texts)[:, scope]], axis=-1)
-        first = _shared(found @ weights.candidate)
-        order = _order(first)
-        if stage == "candidate":
-            return Ranking(scope[order], first[order], scope[order], first[order])
-        second = _shared(found @ weights.reranked)
-        pool, rest = order[:POOL], order[POOL:]
-        pool = np.sort(pool)[_order(second[np.sort(pool)])]
-        ranked = np.concatenate([pool, rest])
-        return Ranking(scope[order], first[order], scope[ranked], np.concatenate([second[pool], first[rest]]))
+        return ranking(found, scope, self.weights[fold], stage)
 
     def scope(self, allow: Collection[str], dataset: str | None = None) -> Places:
         """Places of the allowed databases, of one corpus with `dataset`, rising."""
@@ -159,6 +156,19 @@ class Catalog(CatalogRows):
         return [
             (self.ids[place], float(score)) for place, score in list(zip(found.reranked, shown, strict=True))[:top_k]
         ]
+
+
+def ranking(found: Floats, scope: Places, weights: Weights, stage: Stage = "reranked") -> Ranking:
+    """Order of the databases at `scope` by their evidence `found`, [texts of `needs`, scope, FEATURES]."""
+    first = _shared(found @ weights.candidate)
+    order = _order(first)
+    if stage == "candidate":
+        return Ranking(scope[order], first[order], scope[order], first[order])
+    second = _shared(found @ weights.reranked)
+    pool, rest = order[:POOL], order[POOL:]
+    pool = np.sort(pool)[_order(second[np.sort(pool)])]
+    ranked = np.concatenate([pool, rest])
+    return Ranking(scope[order], first[order], scope[ranked], np.concatenate([second[pool], first[rest]]))
 
 
 def _shared(values: Floats) -> Floats:

@@ -45,11 +45,16 @@ def stem(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=20_000)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.casefold() for part in _SPLIT.split(text) for word in _WORD.findall(part))
+
+
 def raw(text: str) -> list[str]:
     """Lower-case words in order, camel case and underscores split, nothing left out."""
-    return [word.casefold() for part in _SPLIT.split(text) for word in _WORD.findall(part)]
+    return list(_words(text))
 
 
 def tokens(text: str) -> list[str]:
     """Stemmed words in order without stopwords."""
-    return [stem(word) for word in raw(text) if word not in STOPWORDS]
+    return [stem(word) for word in _words(text) if word not in STOPWORDS]

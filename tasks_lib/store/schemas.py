@@ -389,6 +389,19 @@ RERANKER_UNITS = _table(
     ],
 )
 
+TEXTS = _table(
+    "texts",
+    1,
+    "Questions of a corpus that have no usable gold (private): the retrieval audit searches for them, and nothing else reads them.",
+    ("text_id",),
+    [
+        ("text_id", STR, "id in the corpus"),
+        ("corpus", STR, "corpus"),
+        ("database", STR, "physical name of the database it is about"),
+        ("question", STR, "its text"),
+    ],
+)
+
 # ---- run layers ----
 
 ROUTES = _table(
@@ -655,19 +668,20 @@ INTERVALS = _table(
 )
 AUDIT = _table(
     "audit",
-    2,
+    3,
     "Retrieval audit.",
     ("scope", "slice", "value_of", "stage", "metric"),
     [
-        ("scope", STR, "own_corpus | whole_registry | task"),
-        ("slice", STR, "all | corpus | split | behavior | size | candidates"),
+        ("scope", STR, "own_corpus | whole_registry | task | catalog"),
+        ("slice", STR, "all | source (unit, or text without gold) | corpus | split | behavior | size | candidates"),
         ("value_of", STR, "slice value"),
-        ("stage", STR, "candidate | reranked | tfidf | bm25 | minilm"),
-        ("metric", STR, "recall_at_k, mrr, target_recall_at_k, all_target_coverage_at_k"),
-        ("value", REAL, "fraction"),
-        ("n", INT, "units or tasks"),
+        ("stage", STR, "candidate | reranked | tfidf | bm25 | minilm | cards"),
+        ("metric", STR, "recall_at_k, mrr, target_recall_at_k, all_target_coverage_at_k, truncated_tokens"),
+        ("value", REAL, "fraction; of truncated_tokens a count"),
+        ("n", INT, "questions, tasks or card chunks"),
         ("low", REAL, "lower end of the 95 % Wilson interval; null where outcomes are not 0 or 1"),
         ("high", REAL, "upper end"),
+        ("release", STR, "sha256 of the manifest of the audited release"),
     ],
     nullable=frozenset({"low", "high"}),
 )
