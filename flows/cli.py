@@ -12,11 +12,35 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flows import cli_audit, cli_build, cli_catalog, cli_certify, cli_review, cli_units
-from flows.cli_support import BackendOption, BadUsage, Json, app, backends_of, finish, folder_of, guarded, run_flow
+from flows import cli_audit, cli_backends, cli_build, cli_catalog, cli_certify, cli_ledger, cli_review, cli_units
+from flows.cli_support import (
+    BackendOption,
+    BackendsOption,
+    BadUsage,
+    Json,
+    MaxCalls,
+    MaxCost,
+    app,
+    backends_of,
+    finish,
+    folder_of,
+    guarded,
+    run_flow,
+)
 from flows.runtime import prepare
 
-__all__ = ["app", "cli_audit", "cli_build", "cli_catalog", "cli_certify", "cli_review", "cli_units", "main"]
+__all__ = [
+    "app",
+    "cli_audit",
+    "cli_backends",
+    "cli_build",
+    "cli_catalog",
+    "cli_certify",
+    "cli_ledger",
+    "cli_review",
+    "cli_units",
+    "main",
+]
 
 RUN_FIELDS = (
     "run",
@@ -41,9 +65,12 @@ RUN_FIELDS = (
 def run(
     release: Annotated[Path | None, typer.Option(help="Release folder; default: the embedded release.")] = None,
     backend: BackendOption = None,
+    backends_file: BackendsOption = None,
     judge: Annotated[str | None, typer.Option(help="Judge backend as JSON; default offline/hybrid.")] = None,
     evidence: Annotated[Literal["unit", "privileged_only"], typer.Option(help="When BIRD evidence travels.")] = "unit",
     tasks: Annotated[int, typer.Option(min=0, help="How many tasks, 0 for all.")] = 0,
+    max_calls: MaxCalls = 0,
+    max_cost: MaxCost = 0.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     json_: Json = False,
 ) -> None:
@@ -51,15 +78,17 @@ def run(
 
     def work() -> dict[str, Any]:
         folder = folder_of(release, "--release")
-        specs = backends_of(backend)
-        judges = backends_of([judge] if judge else [])
+        specs = backends_of(backend, backends_file)
+        judges = backends_of([judge] if judge else [], option="--judge")
         if dry_run:
             from flows.dryrun import dry
 
             return run_flow(lambda: dry(folder, specs, judges[0] if judges else None, evidence, tasks))
         from flows.nightly import nightly
 
-        return run_flow(lambda: nightly(folder, specs or None, judges[0] if judges else None, evidence, tasks))
+        return run_flow(
+            lambda: nightly(folder, specs or None, judges[0] if judges else None, evidence, tasks, max_calls, max_cost)
+        )
 
     record = guarded(json_, work)
     if dry_run:
@@ -88,16 +117,19 @@ def _headline(record: dict[str, Any]) -> str:
 def routing_study_command(
     release: Annotated[Path | None, typer.Option()] = None,
     backend: BackendOption = None,
+    backends_file: BackendsOption = None,
     tasks: Annotated[int, typer.Option(min=0)] = 0,
+    max_calls: MaxCalls = 0,
+    max_cost: MaxCost = 0.0,
     json_: Json = False,
 ) -> None:
     """Every backend × six routers, initial routes only."""
 
     def work() -> dict[str, Any]:
-        folder, specs = folder_of(release, "--release"), backends_of(backend)
+        folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
         from flows.routing_study import routing_study
 
-        return run_flow(lambda: routing_study(folder, specs or None, tasks))
+        return run_flow(lambda: routing_study(folder, specs or None, tasks, max_calls, max_cost))
 
     record = guarded(json_, work)
     finish(json_, record, json.dumps(record, indent=1), record["status"] == "completed")
@@ -107,19 +139,26 @@ def routing_study_command(
 def factorial_command(
     release: Annotated[Path | None, typer.Option()] = None,
     backend: BackendOption = None,
+    backends_file: BackendsOption = None,
     judge: Annotated[str | None, typer.Option()] = None,
     evidence: Annotated[Literal["unit", "privileged_only"], typer.Option()] = "unit",
     tasks: Annotated[int, typer.Option(min=0)] = 0,
+    max_calls: MaxCalls = 0,
+    max_cost: MaxCost = 0.0,
     json_: Json = False,
 ) -> None:
     """The factorial alone: layers, then one subflow for each cell that is not done."""
 
     def work() -> dict[str, Any]:
-        folder, specs = folder_of(release, "--release"), backends_of(backend)
-        judges = backends_of([judge] if judge else [])
+        folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
+        judges = backends_of([judge] if judge else [], option="--judge")
         from flows.factorial import factorial
 
-        return run_flow(lambda: factorial(folder, specs or None, judges[0] if judges else None, evidence, tasks))
+        return run_flow(
+            lambda: factorial(
+                folder, specs or None, judges[0] if judges else None, evidence, tasks, max_calls, max_cost
+            )
+        )
 
     record = guarded(json_, work)
     finish(

@@ -45,7 +45,7 @@ def build(
         given = corpora_of(spider, bird, livesqlbench)
         if salt_file is not None and not salt_file.is_file():
             raise BadUsage(f"--salt-file {salt_file} is not a file, expected one with at least 16 random bytes.")
-        models = backends_of([renderer] if renderer else [], "--renderer")
+        models = backends_of([renderer] if renderer else [], option="--renderer")
         named = profile in profiles.names()
         if not named:
             profiles.load(profile)

@@ -30,6 +30,11 @@ BackendOption = Annotated[
     list[str] | None,
     typer.Option("--backend", help='A backend as JSON, such as \'{"name": "x", "model": "openai/x"}\'; repeatable.'),
 ]
+BackendsOption = Annotated[
+    Path | None, typer.Option("--backends", help="YAML file with a list of backends, beside any --backend.")
+]
+MaxCalls = Annotated[int, typer.Option(min=0, help="Stop before more model calls than this are sent; 0 for no limit.")]
+MaxCost = Annotated[float, typer.Option(min=0, help="Stop before more US dollars than this are spent; 0 for no limit.")]
 
 
 class BadUsage(ValueError):
@@ -119,27 +124,48 @@ def run_flow(work: Callable[[], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
         close_pool()
 
 
-def backends_of(texts: list[str] | None, option: str = "--backend") -> list[Any]:
-    """Backend specs of JSON texts. Raises BadUsage naming the option, the text, the field and what was expected."""
-    from pydantic import ValidationError
-
-    from tasks_lib.models.backends import BackendSpec
-
-    found = []
-    for text in texts or []:
-        try:
-            found.append(BackendSpec.model_validate_json(text))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "the text"
-            raise BadUsage(
-                f"{option} {text!r}: {where}: {first['msg'][0].lower()}{first['msg'][1:]}, expected a JSON object with at least name and model; "
-                "see deployments/backends.example.yaml."
-            ) from error
+def backends_of(texts: list[str] | None, file: Path | None = None, option: str = "--backend") -> list[Any]:
+    """Backend specs of JSON texts, then of a YAML file. Raises BadUsage naming the place, the field and what was expected."""
+    found = [_spec(f"{option} {text!r}", text) for text in texts or []]
+    if file is not None:
+        found += [
+            _spec(f"--backends {file}, entry {n}", json.dumps(entry)) for n, entry in enumerate(_entries(file), 1)
+        ]
     names = [b.name for b in found]
     if len(set(names)) != len(names):
         raise BadUsage(f"{option} names {names} hold one twice, expected distinct names; rename one.")
     return found
+
+
+def _spec(where: str, text: str) -> Any:
+    from pydantic import ValidationError
+
+    from tasks_lib.models.backends import BackendSpec
+
+    try:
+        return BackendSpec.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the text"
+        raise BadUsage(
+            f"{where}: {field}: {first['msg'][0].lower()}{first['msg'][1:]}, expected a JSON object with at least name and model; "
+            "see deployments/backends.example.yaml."
+        ) from error
+
+
+def _entries(file: Path) -> list[Any]:
+    import yaml
+
+    expected = "expected a YAML list of backends as in deployments/backends.example.yaml"
+    try:
+        entries = yaml.safe_load(file.read_text("utf-8"))
+    except OSError as error:
+        raise BadUsage(f"--backends {file} cannot be read ({error.strerror}), {expected}.") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadUsage(f"--backends {file} is no YAML ({' '.join(str(error).split())}), {expected}.") from error
+    if not isinstance(entries, list) or not entries:
+        raise BadUsage(f"--backends {file} holds {type(entries).__name__ if entries else 'nothing'}, {expected}.")
+    return entries
 
 
 REMEDIES = {"--release": "make a release with `dsabench build`, or leave the option out for the embedded one"}

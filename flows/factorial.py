@@ -26,6 +26,7 @@ from flows.runtime import say
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.budget import limited
 from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import Router
@@ -166,6 +167,8 @@ async def factorial(
     judge: BackendSpec | None = None,
     evidence: Literal["unit", "privileged_only"] = "unit",
     tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
+    max_calls: Annotated[int, Field(strict=True, ge=0)] = 0,
+    max_cost: Annotated[float, Field(ge=0)] = 0.0,
 ) -> dict[str, Any]:
     """Score the 72 cells of every backend on a release.
 
@@ -175,11 +178,14 @@ async def factorial(
         judge: Backend that judges clarification questions; none means offline/hybrid.
         evidence: Whether BIRD evidence travels with every request, or with privileged questions only.
         tasks: How many tasks, 0 for all.
+        max_calls: Stop before more model calls than this are sent, 0 for no limit.
+        max_cost: Stop before more US dollars than this are spent, 0 for no limit.
     """
-    async with alive():
-        folder = Path(release) if release else await embedded_release()
-        run = runs.spec_of(folder, backends or (), judge, evidence, tasks)
-        record = await run_factorial(run)
+    with limited(max_calls, max_cost):
+        async with alive():
+            folder = Path(release) if release else await embedded_release()
+            run = runs.spec_of(folder, backends or (), judge, evidence, tasks)
+            record = await run_factorial(run)
     if record["cells"]:
         metrics = ArtifactStore(settings().resolved_store_url).read(METRICS, record["metrics_key"])
         await create_table_artifact(

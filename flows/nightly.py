@@ -19,6 +19,7 @@ from flows.report import report
 from flows.routing_study import routing_study
 from flows.runtime import say
 from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.budget import limited
 
 
 @flow(name="nightly", flow_run_name="nightly")
@@ -28,6 +29,8 @@ async def nightly(
     judge: BackendSpec | None = None,
     evidence: Literal["unit", "privileged_only"] = "unit",
     tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
+    max_calls: Annotated[int, Field(strict=True, ge=0)] = 0,
+    max_cost: Annotated[float, Field(ge=0)] = 0.0,
 ) -> dict[str, Any]:
     """Run the whole chain on a release and write its results page.
 
@@ -37,26 +40,29 @@ async def nightly(
         judge: Backend that judges clarification questions; none means offline/hybrid.
         evidence: Whether BIRD evidence travels with every request, or with privileged questions only.
         tasks: How many tasks, 0 for all.
+        max_calls: Stop before more model calls than this are sent, 0 for no limit.
+        max_cost: Stop before more US dollars than this are spent, 0 for no limit.
     """
     started = time.monotonic()
-    async with alive():
-        say("release: building it if it is not there")
-        folder = str(Path(release).resolve() if release else await embedded_release())
-        say(f"catalog of {folder}: retrieval audit")
-        catalogued = await catalog(folder)
-        say("routing study: six routers of every backend")
-        study = await routing_study(folder, backends, tasks)
-        record: dict[str, Any] = await factorial(folder, backends, judge, evidence, tasks)
-        record["audit_key"] = catalogued["audit_key"]
-        record |= {k: v for k, v in study.items() if k.startswith("routing_")}
-        record |= with_study(record, study)
-        if study["status"] != "completed":
-            reasons = "; ".join(x for x in (record["reason"], study["reason"]) if x)
-            record |= {"status": "incomplete", "reason": reasons}
-        record["seconds"] = round(time.monotonic() - started, 1)
-        runs.save(record["run"], record)
-        say("report: verification and results page")
-        made = await report(record["run"])
+    with limited(max_calls, max_cost):
+        async with alive():
+            say("release: building it if it is not there")
+            folder = str(Path(release).resolve() if release else await embedded_release())
+            say(f"catalog of {folder}: retrieval audit")
+            catalogued = await catalog(folder)
+            say("routing study: six routers of every backend")
+            study = await routing_study(folder, backends, tasks)
+            record: dict[str, Any] = await factorial(folder, backends, judge, evidence, tasks)
+            record["audit_key"] = catalogued["audit_key"]
+            record |= {k: v for k, v in study.items() if k.startswith("routing_")}
+            record |= with_study(record, study)
+            if study["status"] != "completed":
+                reasons = "; ".join(x for x in (record["reason"], study["reason"]) if x)
+                record |= {"status": "incomplete", "reason": reasons}
+            record["seconds"] = round(time.monotonic() - started, 1)
+            runs.save(record["run"], record)
+            say("report: verification and results page")
+            made = await report(record["run"])
     if not made["verification"]["ok"]:
         problems = " ".join(made["verification"]["problems"][:5])
         record |= {"status": "incomplete" if record["status"] == "incomplete" else "failed"}

@@ -19,6 +19,7 @@ from flows.liveness import alive
 from flows.wanted import RunSpec
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.budget import limited
 from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
 from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS
@@ -72,6 +73,8 @@ async def routing_study(
     release: Annotated[str, Field(strict=True)] = "",
     backends: list[BackendSpec] | None = None,
     tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
+    max_calls: Annotated[int, Field(strict=True, ge=0)] = 0,
+    max_cost: Annotated[float, Field(ge=0)] = 0.0,
 ) -> dict[str, Any]:
     """Score the six routers of every backend on a release.
 
@@ -79,11 +82,14 @@ async def routing_study(
         release: Folder of a release; empty means the embedded one.
         backends: Backends to evaluate; none means the four offline policies.
         tasks: How many tasks, 0 for all.
+        max_calls: Stop before more model calls than this are sent, 0 for no limit.
+        max_cost: Stop before more US dollars than this are spent, 0 for no limit.
     """
-    async with alive():
-        folder = Path(release) if release else await embedded_release()
-        run = runs.spec_of(folder, backends or (), tasks=tasks)
-        record = {"run": run.run_id, "release": run.release, **await run_routing_study(run)}
+    with limited(max_calls, max_cost):
+        async with alive():
+            folder = Path(release) if release else await embedded_release()
+            run = runs.spec_of(folder, backends or (), tasks=tasks)
+            record = {"run": run.run_id, "release": run.release, **await run_routing_study(run)}
     if "routing_metrics_key" in record:
         frame = ArtifactStore(settings().resolved_store_url).read(ROUTING_METRICS, record["routing_metrics_key"])
         part = frame.filter((frame["slice"] == "all") & frame["metric"].is_in(["RA-Set", "RA-Graph", "Recall"]))

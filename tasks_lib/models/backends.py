@@ -17,8 +17,8 @@ OFFLINE_POLICIES = ("offline/tfidf", "offline/bm25", "offline/minilm", "offline/
 class BackendSpec(BaseModel):
     """One backend. `model` is a litellm model id, or one of the offline policies.
 
-    `temperature` None sends no temperature. `protocol`: native tool calls or the text protocol. `requests_per_minute` 0 means
-    unlimited. Prices are per million tokens and override litellm's table.
+    `temperature` None sends no temperature. `protocol`: native tool calls or the text protocol. `requests_per_minute` and
+    `tokens_per_minute` 0 mean unlimited. Prices are per million tokens and override litellm's table.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -32,6 +32,7 @@ class BackendSpec(BaseModel):
     protocol: Literal["text", "native"] = "text"
     concurrency: Annotated[int, Field(gt=0, le=256)] = 4
     requests_per_minute: Annotated[int, Field(ge=0)] = 0
+    tokens_per_minute: Annotated[int, Field(ge=0)] = 0
     input_price: Annotated[float, Field(ge=0)] | None = None
     output_price: Annotated[float, Field(ge=0)] | None = None
     deadline_seconds: Annotated[float, Field(gt=0)] = 120.0

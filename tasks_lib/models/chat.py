@@ -17,7 +17,15 @@ from tasks_lib.store.ledgers import Transient
 
 
 class ProviderUnavailable(Transient):
-    """provider_unavailable: a transient failure outlived its retries. The item stays not done; a later run tries again."""
+    """provider_unavailable: a transient failure outlived its retries. The item stays not done; a later run tries again.
+
+    `attempts`: requests that were sent for it; `outcome`: what the last one failed with (a `CallOutcome` value), or "".
+    """
+
+    def __init__(self, message: str, attempts: int = 0, outcome: str = "") -> None:
+        super().__init__(message)
+        self.attempts = attempts
+        self.outcome = outcome
 
 
 class BackendMisconfigured(ValueError):
@@ -48,6 +56,8 @@ class ChatRequest:
     """One model call. `tools`: OpenAI-style function schemas. `templates`: digests of the prompt templates used.
 
     `max_tokens` None leaves the backend's `max_tokens`. `tools` go to native backends only: the text protocol prints them.
+    `conversation`: the next turn repeats these messages, so a provider that wants marks for its prompt cache gets them; no part
+    of the call's key, for it changes no answer.
     """
 
     messages: tuple[Message, ...]
@@ -55,6 +65,7 @@ class ChatRequest:
     tool_choice: str | None = None
     max_tokens: int | None = None
     templates: tuple[str, ...] = ()
+    conversation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,7 @@ class ChatReply:
     finish_reason: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
     cost: float | None = None
     cost_source: str = "unknown"
     call_key: str = ""

@@ -12,8 +12,10 @@ from typing import Any, Protocol
 
 from tasks_lib.models import offline
 from tasks_lib.models.backends import BackendSpec
-from tasks_lib.models.chat import BackendMisconfigured, ChatModel, ChatReply, ChatRequest
+from tasks_lib.models.budget import current
+from tasks_lib.models.chat import BackendMisconfigured, ChatModel, ChatReply, ChatRequest, ProviderUnavailable
 from tasks_lib.models.transcripts import (
+    FAILED,
     KIND,
     Completion,
     completion_fields,
@@ -62,6 +64,10 @@ class Endpoint(Protocol):
     async def parameters(self, request: ChatRequest) -> Mapping[str, Any]: ...
 
     async def complete(self, request: ChatRequest) -> Completion: ...
+
+    def price(self) -> tuple[float, float] | None:
+        """US dollars per million tokens in and out, None when nobody knows."""
+        ...
 
 
 def call_key(spec: BackendSpec, request: ChatRequest, parameters: Mapping[str, Any], trial: int) -> str:
@@ -114,11 +120,29 @@ class LedgeredModel:
                 completion = Completion(
                     CallOutcome.CONTEXT_OVERFLOW, detail="longer than the backend's stated context", attempts=0
                 )
-            else:
+            elif self.spec.offline:
                 completion = await self.endpoint.complete(request)
+            else:
+                completion = await self._paid(request, key, context)
             return _stored(request, parameters, completion, context)
 
         return reply_of(await self.ledger.once(key, KIND, produce))
+
+    async def _paid(self, request: ChatRequest, key: str, context: CallContext) -> Completion:
+        """One call to an endpoint inside the budget. Raises BudgetSpent before a call that would exceed it."""
+        budget = current()
+        booking = budget.book(self.spec, request, self.endpoint.price())
+        cost = None
+        try:
+            completion = await self.endpoint.complete(request)
+            cost = completion.cost
+        except ProviderUnavailable as error:
+            meta = {"call": key, "layer": context.layer, "trial": context.trial, "attempts": error.attempts}
+            self.ledger.record(FAILED, Produced(error.outcome, plain_bytes({"detail": str(error)}), meta))
+            raise
+        finally:
+            budget.settle(booking, cost)
+        return completion
 
 
 def _stored(
@@ -149,6 +173,7 @@ def _stored(
         "latency": round(completion.latency, 6),
         "prompt_tokens": completion.prompt_tokens,
         "completion_tokens": completion.completion_tokens,
+        "cached_tokens": completion.cached_tokens,
         "cost": completion.cost,
         "cost_source": completion.cost_source,
     }
@@ -163,6 +188,9 @@ class OfflineEndpoint:
 
     async def parameters(self, request: ChatRequest) -> Mapping[str, Any]:
         return {"policy": self.policy, "code": offline.policy_digest()}
+
+    def price(self) -> tuple[float, float] | None:
+        return 0.0, 0.0
 
     async def complete(self, request: ChatRequest) -> Completion:
         started = time.perf_counter()

@@ -29,6 +29,8 @@ from tasks_lib.store.ledgers import Ledger, Produced
 
 ATTEMPTS = 3
 BACKOFF_SECONDS = 0.5
+MARKED = frozenset(["anthropic", "bedrock", "vertex_ai"])
+"""Providers whose prompt cache wants marks in the messages; the others cache equal beginnings by themselves."""
 PARAMETERS_KIND = "model_parameters"
 _PROBE_TOOL = {
     "type": "function",
@@ -75,6 +77,15 @@ def _wire(message: Message) -> dict[str, Any]:
     if message.tool_call_id:
         wire["tool_call_id"] = message.tool_call_id
     return wire
+
+
+def _mark(messages: list[dict[str, Any]]) -> None:
+    """Cache marks on the first and the last message: the next turn repeats both and reads what lies between from the cache."""
+    for place in {0, len(messages) - 1}:
+        text = messages[place]["content"]
+        if text:
+            part = {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+            messages[place] = {**messages[place], "content": [part]}
 
 
 class LiteLLMEndpoint:
@@ -178,9 +189,14 @@ class LiteLLMEndpoint:
                 "without keys), or use `hosted_vllm/…` for a local OpenAI-compatible server."
             )
         gate = gate_of(self.spec)
+        characters = sum(len(message.content) for message in request.messages)
+        guess = characters // 4 + (request.max_tokens or self.spec.max_tokens)
         async with gate.places:
-            await asyncio.sleep(gate.wait())
-            return await self._attempts(request, parameters, gate)
+            await asyncio.sleep(gate.wait(guess))
+            done = await self._attempts(request, parameters, gate)
+        if done.prompt_tokens is not None and done.completion_tokens is not None:
+            gate.correct(done.prompt_tokens + done.completion_tokens - guess)
+        return done
 
     async def _attempts(self, request: ChatRequest, parameters: Mapping[str, Any], gate: Gate) -> Completion:
         import openai  # litellm's errors are subclasses of this client's
@@ -190,13 +206,20 @@ class LiteLLMEndpoint:
         fields = self.requested(request)
         if request.tools:
             fields["tools"] = [dict(tool) for tool in request.tools]
+        messages = [_wire(message) for message in request.messages]
+        if (
+            request.conversation
+            and parameters["provider"] in MARKED
+            and litellm.supports_prompt_caching(self.spec.model)
+        ):
+            _mark(messages)
         for attempt in range(1, ATTEMPTS + 1):
             left = self.spec.deadline_seconds - (time.monotonic() - started)
             try:
                 async with asyncio.timeout(left):
                     response = await litellm.acompletion(
                         model=self.spec.model,
-                        messages=[_wire(message) for message in request.messages],
+                        messages=messages,
                         api_base=self.spec.api_base,
                         api_key=self.api_key,
                         timeout=left,
@@ -247,7 +270,9 @@ class LiteLLMEndpoint:
         raise ProviderUnavailable(
             f"{outcome}: backend {self.spec.name} at {parameters['endpoint']} gave no reply in {attempts} attempt(s) within "
             f"{self.spec.deadline_seconds:g} s ({_short(error)}), expected a chat completion of {self.spec.model}; check that "
-            "the server runs and api_base is right, then run again: nothing was stored."
+            "the server runs and api_base is right, then run again: nothing was stored.",
+            attempts,
+            outcome.value,
         ) from error
 
     # -- reading (M02) --
@@ -280,6 +305,7 @@ class LiteLLMEndpoint:
             reasoning=_clean(getattr(message, "reasoning_content", None) or ""),
             prompt_tokens=tokens_in,
             completion_tokens=tokens_out,
+            cached_tokens=_cached(response),
             cost=cost,
             cost_source=source,
             price_table=f"litellm {litellm_version()}" if source == "price_table" else "",
@@ -287,6 +313,15 @@ class LiteLLMEndpoint:
             attempts=attempts,
             latency=latency,
         )
+
+    def price(self) -> tuple[float, float] | None:
+        """US dollars per million tokens in and out: the spec's, else litellm's table, None when neither knows."""
+        spec = self.spec
+        if spec.input_price is not None and spec.output_price is not None:
+            return spec.input_price, spec.output_price
+        known = _litellm().model_cost.get(spec.model, {})
+        prices = known.get("input_cost_per_token"), known.get("output_cost_per_token")
+        return (prices[0] * 1e6, prices[1] * 1e6) if prices[0] and prices[1] else None
 
     def _cost(self, response: Any, tokens_in: int | None, tokens_out: int | None) -> tuple[float | None, str]:
         """(US dollars or None, source). A free answer that used tokens is unknown, except by the user's own prices."""
@@ -307,6 +342,13 @@ def _tokens(response: Any) -> tuple[int | None, int | None]:
     usage = getattr(response, "usage", None)
     tokens = getattr(usage, "prompt_tokens", None)
     return (int(tokens), int(usage.completion_tokens)) if usage is not None and tokens else (None, None)
+
+
+def _cached(response: Any) -> int | None:
+    """Prompt tokens read from the provider's cache, None when it did not say."""
+    details = getattr(getattr(response, "usage", None), "prompt_tokens_details", None)
+    tokens = getattr(details, "cached_tokens", None)
+    return None if tokens is None else int(tokens)
 
 
 def _status(error: Exception) -> int:

@@ -17,11 +17,16 @@ from tasks_lib.store.keys import sha256_bytes
 from tasks_lib.store.ledgers import Entry, Ledger
 
 KIND = "model_call"
+FAILED = "model_failure"
+"""Calls that stayed without an answer: what was sent for them, so that requests can be counted. Never replayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One generation as it came back, failures included. Tokens and cost None when unknown (never 0). Latency in seconds."""
+    """One generation as it came back, failures included. Tokens and cost None when unknown (never 0). Latency in seconds.
+
+    `cached_tokens`: those of the prompt that the provider read from its cache, None when it did not say.
+    """
 
     outcome: CallOutcome
     text: str = ""
@@ -30,6 +35,7 @@ class Completion:
     reasoning: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
     cost: float | None = None
     cost_source: str = "unknown"
     price_table: str = ""
@@ -97,6 +103,7 @@ def reply_of(entry: Entry) -> ChatReply:
         finish_reason=completion.finish_reason,
         prompt_tokens=completion.prompt_tokens,
         completion_tokens=completion.completion_tokens,
+        cached_tokens=completion.cached_tokens,
         cost=completion.cost,
         cost_source=completion.cost_source,
         call_key=entry.key,

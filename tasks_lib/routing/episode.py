@@ -119,7 +119,8 @@ async def run_episode(
     calls: list[str] = []
     malformed, failure, reason = 0, "", NO_ROUTE
     for turn in range(1, MAX_STEPS + 1):
-        request = ChatRequest(tuple(messages), script.tools if native else (), templates=script.templates)
+        tools = script.tools if native else ()
+        request = ChatRequest(tuple(messages), tools, templates=script.templates, conversation=True)
         reply = await model.chat(request, context)
         calls.append(reply.call_key)
         if reply.outcome is not CallOutcome.OK:

@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -288,6 +289,20 @@ class Ledger:
         return Entry(
             lease.key, lease.kind, produced.outcome, produced.payload, dict(produced.meta), lease.attempt, self.run
         )
+
+    def record(self, kind: str, produced: Produced) -> Entry:
+        """Store a happening that nobody will ask for by key, such as a failed call; its key is drawn at random."""
+        lease = self.acquire(uuid.uuid4().hex * 2, kind)
+        assert isinstance(lease, Lease), "a key drawn at random is new"
+        return self.complete(lease, produced)
+
+    def metas(self, kind: str, run: str | None = None) -> list[dict[str, Any]]:
+        """Metadata of all completed items of a kind, of one run when given, in key order."""
+        query = sa.select(items.c.meta).where(items.c.kind == kind, items.c.state == "done").order_by(items.c.key)
+        if run is not None:
+            query = query.where(items.c.run == run)
+        with self.engine.connect() as connection:
+            return [json.loads(row.meta) for row in connection.execute(query)]
 
     def abandon(self, lease: Lease) -> None:
         """Give a lease back without a result (transient failure): the item is free at once, its attempt number kept."""
