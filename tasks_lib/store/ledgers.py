@@ -132,18 +132,23 @@ def owner_is_dead(owner: str) -> bool:
 
 
 class Ledger:
-    """One ledger by SQLAlchemy URL (default: SQLite below the home folder). Safe for several processes."""
+    """One ledger by SQLAlchemy URL (default: SQLite below the home folder). Safe for several processes.
+
+    `postgresql://…` shares it between machines, whose clocks must agree far better than `lease_seconds`: a lease of another machine
+    is over only when it expires.
+    """
 
     def __init__(self, url: str | None = None, run: str = "", lease_seconds: float = 120.0) -> None:
         self.url = url or settings().resolved_ledger_url
         self.run = run
         self.lease_seconds = lease_seconds
         self.owner = this_owner()
-        made = sa.make_url(self.url)
+        made = _address(self.url)
         sqlite = made.get_backend_name() == "sqlite"
         if sqlite and made.database:
             Path(made.database).parent.mkdir(parents=True, exist_ok=True)
-        self.engine = sa.create_engine(made, connect_args={"timeout": 60} if sqlite else {})
+        options: dict[str, Any] = {"connect_args": {"timeout": 60}} if sqlite else {"pool_pre_ping": True}
+        self.engine = sa.create_engine(made, **options)
         if sqlite:
 
             @sa.event.listens_for(self.engine, "connect")
@@ -152,7 +157,10 @@ class Ledger:
                 connection.execute("PRAGMA synchronous=NORMAL")
 
         try:
-            metadata.create_all(self.engine)
+            with self.engine.begin() as connection:
+                if not sqlite:  # two processes that make the tables at the same time would collide
+                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtextextended('dsabench ledger', 0))"))
+                metadata.create_all(connection)
         except sa.exc.DatabaseError as error:
             raise LedgerUnusable(
                 f"the ledger {self.engine.url!r} cannot be opened ({error.orig}), expected a ledger database; restore it, or move "
@@ -375,10 +383,32 @@ class Ledger:
                 if done:
                     return self.complete(lease, work.result())
                 self.heartbeat(lease)
-        except BaseException:
-            work.cancel()
-            self.abandon(lease)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and _succeeded(work):
+                self.complete(lease, work.result())  # it is paid for: whoever asks again finds it
+            else:
+                work.cancel()
+                self.abandon(lease)
             raise
+
+
+def _succeeded(work: asyncio.Future[Produced]) -> bool:
+    return work.done() and not work.cancelled() and work.exception() is None
+
+
+def _address(url: str) -> sa.URL:
+    """The URL as SQLAlchemy reads it. Raises LedgerUnusable, without the password, for what is no ledger's."""
+    try:
+        made = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        made = None
+    if made is None or made.get_backend_name() not in {"sqlite", "postgresql"}:
+        found = "no URL" if made is None else repr(made)
+        raise LedgerUnusable(
+            f"DSABENCH_LEDGER_URL is {found}, expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE; correct it, or "
+            "unset it for the file in the home folder."
+        )
+    return made
 
 
 def blob_of(data: bytes) -> tuple[str, bytes]:
