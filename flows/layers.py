@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.wanted import TRIAL, ChainKeys, RunSpec, chain_keys, routes_key
+from flows.wanted import TRIAL, ChainKeys, RunSpec, chain_keys, routes_key, turns_key
 from tasks_lib.evaluation import tasks as evaluation_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
@@ -30,20 +30,38 @@ def _job(
     return Job(function, table, key, where.resolved_store_url, where.resolved_ledger_url, invocation, arguments, inputs)
 
 
-async def ensure_routes(run: RunSpec, backend: BackendSpec, router: Router, invocation: str) -> str:
+async def ensure_routes(run: RunSpec, backend: BackendSpec, router: Router, invocation: str, trial: int = TRIAL) -> str:
     """Initial routes of (backend, router); returns their key."""
-    key = routes_key(run, backend, router)
+    key = routes_key(run, backend, router, trial)
     arguments = {
         "public": f"{run.release}/public",
         "backend": backend.model_dump(),
         "router": str(router),
         "task_ids": wanted_tasks(run),
-        "trial": TRIAL,
+        "trial": trial,
     }
     job = _job(
         "routes", "tasks_lib.routing.layer:initial_routes", key, invocation, arguments, {"release": run.manifest}
     )
     return await ensure(routing_tasks.routes, job, f"routes {backend.name} {router}", not backend.offline)
+
+
+async def ensure_turns(run: RunSpec, backend: BackendSpec, router: Router, invocation: str, trial: int = TRIAL) -> str:
+    """Transcripts of the initial routes of (backend, router), which are made first if they are not done; returns their key.
+
+    They are replayed from the ledger, so no endpoint is asked and a worker process can do it.
+    """
+    routes = await ensure_routes(run, backend, router, invocation, trial)
+    key = turns_key(run, backend, router, trial)
+    arguments = {
+        "public": f"{run.release}/public",
+        "backend": backend.model_dump(),
+        "router": str(router),
+        "trial": trial,
+        "routes_key": routes,
+    }
+    job = _job("route_turns", "tasks_lib.routing.layer:route_turns", key, invocation, arguments, {"routes": routes})
+    return await ensure(routing_tasks.route_turns, job, f"turns {backend.name} {router}", here=False)
 
 
 async def ensure_chain(run: RunSpec, backend: BackendSpec, router: Router, invocation: str) -> ChainKeys:

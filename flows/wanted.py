@@ -102,7 +102,7 @@ def recorded_chains(record: Mapping[str, Any]) -> dict[tuple[str, Router], Chain
     return found
 
 
-def routes_key(run: RunSpec, backend: BackendSpec, router: Router) -> str:
+def routes_key(run: RunSpec, backend: BackendSpec, router: Router, trial: int = TRIAL) -> str:
     """Key of the initial routes of (backend, router); Random asks no model, so only the name is the backend's."""
     return artifact_key(
         "routes@1",
@@ -112,9 +112,18 @@ def routes_key(run: RunSpec, backend: BackendSpec, router: Router) -> str:
             "model": backend.fingerprint() if router is not Router.RANDOM else "",
             "router": router,
             "tasks": run.tasks,
-            "trial": TRIAL,
+            "trial": trial,
             "code": code_digest(*ROUTING_CODE),
         },
+    )
+
+
+def turns_key(run: RunSpec, backend: BackendSpec, router: Router, trial: int = TRIAL) -> str:
+    """Key of the transcripts of the initial routes of (backend, router)."""
+    return artifact_key(
+        "route_turns@1",
+        {"routes": routes_key(run, backend, router, trial)},
+        {"backend": backend.name, "router": router, "trial": trial, "code": code_digest(*ROUTING_CODE)},
     )
 
 

@@ -1,8 +1,8 @@
 """Strict reading of what models write: reasoning removal, text-protocol blocks, tool calls, JSON (PROTOCOL 7, DESIGN models).
 
 Known faults L01, T01, T02, T04. Nothing is repaired: a reply that breaks a rule is `Malformed` with a reason, and the caller
-spends a turn on it. The one leniency, a JSON string that holds an object, is recorded as `double_encoded`.
-Finding SQL in a reply belongs to execution, not here.
+spends a turn on it. The one leniency, a JSON string that holds an object, is reported as `double_encoded` for the caller to
+record. Tool calls that a provider left in the text belong to `markup`, finding SQL in a reply to execution.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ PREVIEW = 120
 _REASONING = r"(?:think|thinking|reasoning|thought)"
 _OPENS = re.compile(rf"\s*<({_REASONING})>", re.IGNORECASE)
 _ANY_REASONING = re.compile(rf"<(/?)({_REASONING})>", re.IGNORECASE)
+_INNER_REASONING = re.compile(rf"(?is)<({_REASONING})>.*?(</\1>|\Z)")
 _FENCE_OPEN = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})([^\n`]*)$")
 _INLINE_FENCE = re.compile(r"(`{3,})(?!`)[^\n]*?(?<!`)\1(?!`)")
 
@@ -95,6 +96,11 @@ def _masked(text: str) -> str:
     return _INLINE_FENCE.sub(lambda found: " " * len(found.group()), text)
 
 
+def spoken(text: str) -> str:
+    """`text` with everything inside code fences and reasoning tags blanked, offsets kept."""
+    return _INNER_REASONING.sub(lambda found: " " * len(found.group()), _masked(text))
+
+
 def strip_reasoning(text: str) -> str:
     """`text` without the model's reasoning (known fault L01); line ends become LF.
 
@@ -134,7 +140,7 @@ def parse_blocks(text: str, names: Sequence[str] = ("ACTION", "ASK_USER", "FINAL
     Reasons: none | multiple | nested | unbalanced | unclosed | empty.
     """
     text = strip_reasoning(text)
-    mask = re.sub(rf"(?is)<({_REASONING})>.*?(</\1>|\Z)", lambda found: " " * len(found.group()), _masked(text))
+    mask = spoken(text)
     found: list[Block] = []
     open_tag: re.Match[str] | None = None
     for tag in re.finditer(rf"<(/?)({'|'.join(map(re.escape, names))})>", mask):
@@ -226,7 +232,7 @@ def strict_json_object(text: str) -> dict[str, Any]:
     return decode_object(text).value
 
 
-def json_reply(text: str) -> dict[str, Any] | Malformed:
+def read_json_reply(text: str) -> Decoded | Malformed:
     """The JSON object of a decision reply: the whole reply, or its only code block (bare, json). Reasoning never counts.
 
     Reasons: empty | multiple | unclosed | those of BadJson.
@@ -240,6 +246,12 @@ def json_reply(text: str) -> dict[str, Any] | Malformed:
     if blocks and not blocks[0].closed:
         return Malformed("unclosed", "The code block is never closed; write one complete JSON object.")
     try:
-        return decode_object(blocks[0].body if blocks else text).value
+        return decode_object(blocks[0].body if blocks else text)
     except BadJson as error:
         return Malformed(error.reason, str(error))
+
+
+def json_reply(text: str) -> dict[str, Any] | Malformed:
+    """The value of `read_json_reply`."""
+    read = read_json_reply(text)
+    return read if isinstance(read, Malformed) else read.value

@@ -7,16 +7,18 @@ no valid plan is an empty route.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tasks_lib.models.chat import ChatModel, ChatRequest, Message
-from tasks_lib.models.replies import Malformed, json_reply
+from tasks_lib.models.replies import Malformed, read_json_reply
 from tasks_lib.protocol.records import CallContext, PublicTask, RouteNode, RoutePlan
 from tasks_lib.protocol.vocabulary import Audience, Behavior, CallOutcome, Router
 from tasks_lib.routeenv.environment import RouteEnv
 from tasks_lib.routeenv.search import Catalog
-from tasks_lib.routing.outcome import Clarification, RouteOutcome
+from tasks_lib.routing.outcome import Clarification, RouteOutcome, ended
 from tasks_lib.routing.plan import PLAN_SHAPE, Invalid, validate
+from tasks_lib.routing.turns import DOUBLE_ENCODED, Turn, TurnKind, selected_of
 from tasks_lib.routing.views import evidence_by_database, observation_block, prompt, query_text
 from tasks_lib.store.keys import canonical_json, keyed_digest
 
@@ -90,19 +92,23 @@ async def fixed_route(
     )
     request = ChatRequest((Message("user", decision.text),), templates=(decision.digest, topologies.digest))
     reply = await model.chat(request, context)
-    observed = tuple(env.observed)
-    calls = (reply.call_key,)
+    turn = Turn(TurnKind.DECISION, reply, observed=env.observed)
     if reply.outcome is not CallOutcome.OK:
-        reason = f"the decision call ended as {reply.outcome.value}."
-        return RouteOutcome(None, False, reason, observed, 1, 0, reply.outcome.value, calls)
-    value = json_reply(reply.text)
-    if isinstance(value, Malformed):
-        reason = f"the reply is no JSON object ({value.reason})."
-        return RouteOutcome(None, False, reason, observed, 1, 1, "", calls)
-    plan = validate(value, task.allowlist, env.evidence)
-    if isinstance(plan, Invalid):
-        return RouteOutcome(None, False, plan.reason, observed, 1, 0, "", calls)
-    return RouteOutcome(plan, True, "", observed, 1, 0, "", calls)
+        return ended(None, f"the decision call ended as {reply.outcome.value}.", env.observed, (turn,))
+    read = read_json_reply(reply.text)
+    if isinstance(read, Malformed):
+        turn = replace(turn, malformed_reason=read.reason)
+        return ended(None, f"the reply is no JSON object ({read.reason}).", env.observed, (turn,))
+    judged = validate(read.value, task.allowlist, env.evidence)
+    plan = judged if isinstance(judged, RoutePlan) else None
+    turn = replace(
+        turn,
+        arguments=read.value,
+        recovery=DOUBLE_ENCODED if read.double_encoded else "",
+        selected=selected_of(read.value, task.allowlist),
+        accepted=plan is not None,
+    )
+    return ended(plan, judged.reason if isinstance(judged, Invalid) else "", env.observed, (turn,))
 
 
 def router_context(trial: int, clarification: Clarification | None) -> CallContext:

@@ -51,6 +51,15 @@ SUBMIT_TOOL: Mapping[str, Any] = {
 }
 
 
+PHASES = (
+    (18, "Now: search and inspect."),
+    (23, "Now: settle coverage and topology."),
+    (24, "Now: hand in the route."),
+    (MAX_STEPS, "Now: hand in, or correct what the validator asked for."),
+)
+"""The schedule as (last turn, what it is for); advice, as in the paper: no tool is taken away."""
+
+
 class Ground:
     """Tables, columns and capabilities observed in one episode, and whose they are."""
 
@@ -89,6 +98,14 @@ class Ground:
         return counts
 
 
+def phase(turn: int) -> str:
+    """What the schedule says of a turn (1 to 30), told with the answer before it; "" after the last."""
+    for last, advice in PHASES:
+        if turn <= last:
+            return advice
+    return ""
+
+
 async def hermes_route(
     task: PublicTask,
     catalog: Catalog,
@@ -123,5 +140,6 @@ async def hermes_route(
         templates=(system.digest, request.digest, topologies.digest),
         tools=tools,
         judge=judge,
+        phase=phase,
     )
     return await run_episode(script, env, model, context)

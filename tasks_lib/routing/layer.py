@@ -1,4 +1,4 @@
-"""The routing layers of one (backend, router): initial routes, ask decisions, clarified routes.
+"""The routing layers of one (backend, router): initial routes, their transcripts, ask decisions, clarified routes.
 
 Public side: reads the release's `public/` folder only. Which tasks are asked about and what was released come in as arguments.
 """
@@ -17,8 +17,10 @@ from tasks_lib.protocol.records import PublicTask
 from tasks_lib.protocol.vocabulary import Corpus, Router
 from tasks_lib.routeenv.search import Catalog
 from tasks_lib.routing.asking import decide
+from tasks_lib.routing.replay import transcript
 from tasks_lib.routing.routers import Clarification, route
 from tasks_lib.routing.rows import outcome_of, route_row
+from tasks_lib.routing.turns import turn_rows
 from tasks_lib.store.artifacts import read_file
 from tasks_lib.store.jobs import JobContext
 from tasks_lib.store.schemas import ROUTES, TASKS
@@ -63,6 +65,19 @@ async def initial_routes(
         return route_row(spec.name, router, task_id, "", trial, outcome)
 
     return await _each(task_ids, spec.concurrency, work)
+
+
+async def route_turns(
+    context: JobContext, public: str, backend: Mapping[str, Any], router: str, trial: int, routes_key: str
+) -> list[dict[str, Any]]:
+    """Rows of `route_turns` of the initial routes at `routes_key`, replayed from the ledger. Raises ReplayFailed."""
+    spec = BackendSpec.model_validate(dict(backend))
+    tasks, catalog = public_tasks(public), _catalog(public)
+    rows: list[dict[str, Any]] = []
+    for row in context.store.read(ROUTES, routes_key).iter_rows(named=True):
+        turns = await transcript(row, spec, tasks[row["task_id"]], catalog, context.ledger)
+        rows += turn_rows(spec.name, router, row["task_id"], row["branch_id"], trial, turns)
+    return rows
 
 
 async def ask_decisions(

@@ -18,6 +18,9 @@ from tasks_lib.protocol.vocabulary import CallOutcome, Router
 from tasks_lib.store.quality import Suite, suite_of
 from tasks_lib.store.schemas import ROUTE_TURNS
 
+DOUBLE_ENCODED = "double_encoded"
+"""The recovery of a JSON string that holds the object."""
+
 
 class TurnKind(StrEnum):
     """What a turn came to. `final`: a route handed in, accepted or not; `failed`: the call gave no reply to read; `decision`:
