@@ -218,7 +218,7 @@ def test_character_grams_meet_across_endings() -> None:
 
 
 def test_values_are_found_whole_and_rare_ones_weigh_more() -> None:
-    index = ValueIndex([("Port Vell", 0), ("Port", 1), ("Yes", 0), ("Yes", 1), ("Yes", 2)], 3)
+    index = ValueIndex([(("port", "vell"), 0), (("port",), 1), (("yes",), 0), (("yes",), 1), (("yes",), 2)], 3)
     found = index.scores("Ferries to Port Vell")
     assert found[0] > 0
     assert found[1] == 0  # the longest value takes its words

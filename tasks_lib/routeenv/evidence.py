@@ -1,6 +1,6 @@
 """What the catalog says for each database about a query: evidence by database, table, column and value, by words and by meaning.
 
-Which catalog text feeds which index is decided here; counting is in `indexes`, weighing in `reranker` and `search`. The kinds of
+Which words of a database (`parts`) feed which index is decided here; counting is in `indexes`, weighing in `reranker` and `search`. The kinds of
 evidence and their order are `reranker.FEATURES`; every one is in 0..1 and rounded, so that the order of sums in a batch says nothing.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from tasks_lib.models.embeddings import DIMENSIONS, embed
 from tasks_lib.routeenv.indexes import Floats, GramIndex, Groups, Integers, Shares, ValueIndex, Vocabulary, marked_words
+from tasks_lib.routeenv.parts import Part, phrases_of
 from tasks_lib.routeenv.rows import CatalogRows, Row
 from tasks_lib.routeenv.tokens import STOPWORDS, raw, stem, tokens
 
@@ -22,15 +22,6 @@ DIGITS = 5
 """Vectors of MiniLM agree between machines to 1e-6, so evidence is told to 1e-5."""
 CARDS = 3
 """`cards` is the mean over this many nearest card chunks of a database and its tables; `sentence` is its nearest column alone."""
-
-
-def _phrases(words: Sequence[str]) -> list[str]:
-    return [f"{a} {b}" for a, b in pairwise(words)]
-
-
-def _topic(database: Row) -> str:
-    """What the records are about: the summary without what it counts."""
-    return str(database["summary"]).split(". Holds", maxsplit=1)[0]
 
 
 @dataclass(frozen=True)
@@ -60,7 +51,7 @@ class Indexes:
         """[queries, databases, LEXICAL]."""
         split = [tokens(query) for query in queries]
         held, unknown = self.words.queries(split)
-        pairs, new = self.pairs.queries([_phrases(words) for words in split])
+        pairs, new = self.pairs.queries([phrases_of(words) for words in split])
         kinds = (
             self.databases(held, unknown),
             self.table_groups.best(self.tables(held, unknown)),
@@ -93,62 +84,37 @@ class Indexes:
         return np.round(np.stack(kinds, axis=-1), DIGITS)
 
 
-def build(catalog: CatalogRows, ids: Sequence[str]) -> Indexes:
-    """Index a catalog; `ids` are its sorted database ids (about 5 s for 268 databases)."""
+def build(catalog: CatalogRows, ids: Sequence[str], parts: Sequence[Part]) -> Indexes:
+    """Index a catalog; `ids` are its sorted database ids, `parts` what `parts.read` gives of each (about 3 s for 268 databases)."""
     place = {name: i for i, name in enumerate(ids)}
-    tables = [table for name in ids for table in catalog.tables_of.get(name, ())]
-    topics = [tokens(_topic(catalog.databases[name])) for name in ids]
     words, pairs = Vocabulary(), Vocabulary()
-    described = [
-        tokens(catalog.databases[n]["summary"])
-        + [w for c in catalog.cards_of.get(n, ()) if c["object_id"] == n for w in tokens(c["text"])]
-        for n in ids
-    ]
-    spelled = [raw(catalog.databases[name]["summary"]) for name in ids]
-    names, phrases = [list(topic) for topic in topics], [_phrases(topic) for topic in topics]
-    table_words, column_words, column_owners, table_owners = [], [], [], []
-    for table in tables:
-        owner, title = place[table["database_id"]], tokens(table["name"])
-        mine = list(title)
-        names[owner] += title
-        phrases[owner] += _phrases(title)
-        spelled[owner] += raw(table["name"])
-        for column in catalog.columns_of.get(table["table_id"], ()):
-            text = f"{column['name']} {column['meaning']}"
-            name, told = tokens(column["name"]), tokens(text)
-            mine += told + [w for value in column["examples"] for w in tokens(value)]
-            phrases[owner] += _phrases(told) + _phrases(title[-1:] + name[:1]) + _phrases(name[-1:] + title[:1])
-            spelled[owner] += raw(text)
-            column_words.append(told)
-            column_owners.append(owner)
-        described[owner] += mine
-        table_words.append(mine + topics[owner])
-        table_owners.append(owner)
-    values: list[list[str]] = [[] for _ in ids]
-    for entity in catalog.entities.values():
-        values[place[entity["database_id"]]] += tokens(entity["value"])
-    learned = [_learn(words, texts) for texts in (described, table_words, column_words, names, values)]
-    paired = _learn(pairs, phrases)
+    described = _learn(words, (part.described for part in parts))
+    tables = _learn(words, (table for part in parts for table in part.tables))
+    columns = _learn(words, (column for part in parts for column in part.columns))
+    names = _learn(words, (part.names for part in parts))
+    values = _learn(words, (part.value_words for part in parts))
+    phrases = _learn(pairs, (part.phrases for part in parts))
     size, known = len(ids), len(words.numbers)
+    every = np.arange(size)
     sentences = [card for card in catalog.cards if card["object_id"] in catalog.columns]
     cards = [card for card in catalog.cards if card["object_id"] not in catalog.columns]
-    columns = Shares(learned[2], known, "density")
-    columns.best_words(Groups(np.asarray(column_owners, dtype=np.int64), size))
+    by_column = Shares(columns, known, "density")
+    by_column.best_words(Groups(np.repeat(every, [len(part.columns) for part in parts]), size))
     return Indexes(
         words=words,
         pairs=pairs,
-        databases=Shares(learned[0], known, "bm25"),
-        tables=Shares(learned[1], known, "bm25"),
-        columns=columns,
-        names=Shares(learned[3], known, "coverage"),
-        coverage=Shares([a + b for a, b in zip(learned[0], learned[4], strict=True)], known, "coverage"),
-        entities=Shares(learned[4], known, "coverage"),
-        phrases=Shares(paired, len(pairs.numbers), "coverage"),
-        grams=GramIndex(spelled),
-        values=ValueIndex(((e["value"], place[e["database_id"]]) for e in catalog.entities.values()), size),
-        schema=frozenset(word for text in [*names, *column_words] for word in text),
-        silent=np.asarray([float(name not in catalog.entities_of) for name in ids]),
-        table_groups=Groups(np.asarray(table_owners, dtype=np.int64), size),
+        databases=Shares(described, known, "bm25"),
+        tables=Shares(tables, known, "bm25"),
+        columns=by_column,
+        names=Shares(names, known, "coverage"),
+        coverage=Shares([a + b for a, b in zip(described, values, strict=True)], known, "coverage"),
+        entities=Shares(values, known, "coverage"),
+        phrases=Shares(phrases, len(pairs.numbers), "coverage"),
+        grams=GramIndex([part.spelled for part in parts]),
+        values=ValueIndex(((value, i) for i, part in enumerate(parts) for value in part.values), size),
+        schema=frozenset(word for part in parts for text in (part.names, *part.columns) for word in text),
+        silent=np.asarray([float(not part.values) for part in parts]),
+        table_groups=Groups(np.repeat(every, [len(part.tables) for part in parts]), size),
         card_groups=Groups(_owners(cards, place), size),
         sentence_groups=Groups(_owners(sentences, place), size),
         cards=_vectors(cards),

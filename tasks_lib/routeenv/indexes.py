@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -70,8 +71,8 @@ class Vocabulary:
 
 def _matrix(columns: Sequence[Sequence[int]], values: Sequence[Sequence[float]], width: int) -> sparse.csr_matrix:
     ends = np.cumsum([0, *(len(row) for row in columns)])
-    flat = np.fromiter((c for row in columns for c in row), dtype=np.int32, count=int(ends[-1]))
-    data = np.fromiter((v for row in values for v in row), dtype=np.float64, count=int(ends[-1]))
+    flat = np.fromiter(chain.from_iterable(columns), dtype=np.int32, count=int(ends[-1]))
+    data = np.fromiter(chain.from_iterable(values), dtype=np.float64, count=int(ends[-1]))
     found = sparse.csr_matrix((data, flat, ends), shape=(len(columns), width))
     found.sort_indices()
     return found
@@ -96,33 +97,32 @@ class Shares:
     ) -> None:
         n = len(documents)
         counts = [Counter(document) for document in documents]
-        held = np.bincount([w for c in counts for w in c], minlength=words) if n else np.zeros(words)
-        columns = [list(c) for c in counts]
+        found = _matrix([list(c) for c in counts], [list(c.values()) for c in counts], words)
+        of = np.repeat(np.arange(n), np.diff(found.indptr))
+        held = np.bincount(found.indices, minlength=words)
         if kind == "bm25":
             lengths = np.asarray([len(d) for d in documents], dtype=float)
             damped = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(float(lengths.mean()), 1.0)) if n else lengths
             self.idf: Floats = np.log(1 + (n - held + 0.5) / (held + 0.5))
             self.unseen = math.log(1 + (n + 0.5) / 0.5)
-            values = [[k / (k + damped[i]) for k in c.values()] for i, c in enumerate(counts)]
+            found.data = found.data / (found.data + damped[of])
         else:
             self.idf = np.log((n + 1) / (held + 0.5))
             self.unseen = math.log((n + 1) / 0.5)
-            values = [[1.0] * len(c) for c in counts]
+            found.data = np.ones_like(found.data) if kind == "coverage" else self.idf[found.indices]
             if kind == "density":
-                values = [[float(self.idf[w]) for w in c] for c in columns]
-                values = [[v / max(math.sqrt(sum(x * x for x in row)), 1e-9) for v in row] for row in values]
-        self.documents = _matrix(columns, values, words).T.tocsr()
+                found.data /= np.maximum(_norms(found), 1e-9)[of]
+        self.documents = found.T.tocsr()
 
     def best_words(self, groups: Groups) -> None:
         """Keep for every database and word the largest value among its documents, instead of the documents."""
-        found = self.documents.T.tocoo()
-        best: dict[tuple[int, int], float] = {}
-        for owner, word, value in zip(groups.owners[found.row], found.col, found.data, strict=True):
-            if value > best.get((owner, word), 0.0):
-                best[owner, word] = value
-        rows, columns = ([k[i] for k in best] for i in (0, 1))
-        shape = (groups.size, self.documents.shape[0])
-        self.documents = sparse.csr_matrix((list(best.values()), (rows, columns)), shape=shape).T.tocsr()
+        found = self.documents.tocoo()
+        owners = groups.owners[found.col]
+        order = np.lexsort((-found.data, owners, found.row))
+        rows, columns = found.row[order], owners[order]
+        first = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(columns, prepend=-1))
+        shape = (self.documents.shape[0], groups.size)
+        self.documents = sparse.csr_matrix((found.data[order][first], (rows[first], columns[first])), shape=shape)
 
     def __call__(self, queries: sparse.csr_matrix, unknown: Floats) -> Floats:
         """[queries, documents]."""
@@ -183,13 +183,19 @@ class GramIndex:
 
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         self.vocabulary: dict[str, int] = {}
-        counts = [_counted(words) for words in texts]
-        columns = [[self.vocabulary.setdefault(g, len(self.vocabulary)) for g in c] for c in counts]
+        counts = [Counter(words) for words in texts]
+        words = {word: place for place, word in enumerate(dict.fromkeys(w for c in counts for w in c))}
+        inside = [Counter(_grams(word)) for word in words]
+        columns = [[self.vocabulary.setdefault(g, len(self.vocabulary)) for g in c] for c in inside]
+        spelled = _matrix(columns, [list(map(float, c.values())) for c in inside], len(self.vocabulary))
+        held_words = _matrix([[words[w] for w in c] for c in counts], [list(c.values()) for c in counts], len(words))
+        grams = sparse.csr_matrix(held_words @ spelled)  # a word that many databases share is taken apart once
         self.size = len(texts)
-        held = np.bincount([g for row in columns for g in row], minlength=len(self.vocabulary))
+        held = np.bincount(grams.indices, minlength=len(self.vocabulary))
         self.idf: Floats = np.log((1 + self.size) / (1 + held)) + 1
         self.unseen = (math.log(1 + self.size) + 1) ** 2
-        weighted = _scaled(_matrix(columns, [_logs(c) for c in counts], len(self.vocabulary)), self.idf)
+        grams.data = 1 + np.log(grams.data)
+        weighted = _scaled(grams, self.idf)
         self.unit = (sparse.diags(1 / np.maximum(_norms(weighted), 1e-9)) @ weighted).T.tocsr()
 
     def cosine(self, queries: Sequence[Sequence[str]]) -> Floats:
@@ -225,11 +231,10 @@ class ValueIndex:
 
     LONGEST = 8
 
-    def __init__(self, values: Iterable[tuple[str, int]], databases: int) -> None:
-        """`values`: (value, place of its database)."""
+    def __init__(self, values: Iterable[tuple[tuple[str, ...], int]], databases: int) -> None:
+        """`values`: (`raw` words of a value, place of its database)."""
         places: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
-        for value, place in values:
-            words = tuple(raw(value))
+        for words, place in values:
             if 0 < len(words) <= self.LONGEST:
                 places[words].add(place)
         self.places = {words: sorted(found) for words, found in places.items()}

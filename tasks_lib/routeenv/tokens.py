@@ -6,6 +6,7 @@ Text in, tokens out; weights and scores are made in `indexes`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 _SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -55,6 +56,11 @@ def raw(text: str) -> list[str]:
     return list(_words(text))
 
 
+def content(words: Iterable[str]) -> list[str]:
+    """Words of `raw` stemmed, in order, without stopwords."""
+    return [stem(word) for word in words if word not in STOPWORDS]
+
+
 def tokens(text: str) -> list[str]:
     """Stemmed words in order without stopwords."""
-    return [stem(word) for word in _words(text) if word not in STOPWORDS]
+    return content(_words(text))
