@@ -49,11 +49,13 @@ async def build_release(
     out: Path,
     salt: bytes | None = None,
     renderer: BackendSpec | None = None,
+    enrich: BackendSpec | None = None,
 ) -> dict[str, Any]:
     """Audit the corpora and put their release at `out`; the fields of `dsabench build --json`.
 
     What is built is kept in the home folder by everything that decides it, and only copied when it is wanted again.
     `profile`: the name of a shipped one, or a YAML file. `renderer`: the backend that words the contracts, or None for templates.
+    `enrich`: the backend that adds a paragraph to each database's card, or None for none.
     """
     plan = profiles.load(profile)
     if not roots:
@@ -74,6 +76,7 @@ async def build_release(
             "seed": seed,
             "salt": sha256_bytes(salt) if salt else "",
             "renderer": [renderer.name, renderer.fingerprint()] if renderer else [],
+            **({"enrich": [enrich.name, enrich.fingerprint()]} if enrich else {}),
             "code": code_digest(*BUILD_CODE),
         },
     )
@@ -89,7 +92,10 @@ async def build_release(
         try:
             async with SqlRunner(ledger) as runner:
                 model = open_model(renderer, ledger) if renderer else None
-                fresh = await build(sources, units, plan, seed, made, runner, salt, model, docs, say, fit=weights)
+                enricher = open_model(enrich, ledger) if enrich else None
+                fresh = await build(
+                    sources, units, plan, seed, made, runner, salt, model, docs, say, fit=weights, enricher=enricher
+                )
         finally:
             ledger.close()
         report = fresh.as_json()
@@ -132,6 +138,7 @@ async def benchmark(
     salt_file: Annotated[str, Field(strict=True)] = "",
     profile_file: Annotated[str, Field(strict=True)] = "",
     renderer: BackendSpec | None = None,
+    enrich: BackendSpec | None = None,
 ) -> dict[str, Any]:
     """Build a release from real corpora; without any folder, the embedded one.
 
@@ -145,6 +152,7 @@ async def benchmark(
         salt_file: File whose bytes key the public ids; without it they are opaque but derivable.
         profile_file: YAML file of a profile of your own, instead of a named one.
         renderer: Backend that puts the contracts into words; without it, templates do.
+        enrich: Backend that adds a paragraph to the catalog's card of each database; without it, none is added.
     """
     given = {Corpus.SPIDER: spider, Corpus.BIRD: bird, Corpus.LIVESQLBENCH: livesqlbench}
     roots = {corpus: Path(folder) for corpus, folder in given.items() if folder}
@@ -159,7 +167,7 @@ async def benchmark(
         if not out:
             raise NothingToBuild("no output folder was given, expected --out DIR for the release.")
         salt = Path(salt_file).read_bytes() if salt_file else None
-        report = await build_release(roots, profile_file or profile, seed, Path(out), salt, renderer)
+        report = await build_release(roots, profile_file or profile, seed, Path(out), salt, renderer, enrich)
     rows = [{"behavior": b, "tasks": n} for b, n in report["by_behavior"].items()]
     await create_table_artifact(rows, key="benchmark-tasks", description=f"Tasks of {report['release']}")  # type: ignore[misc]
     return report

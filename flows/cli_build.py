@@ -37,6 +37,10 @@ def build(
     renderer: Annotated[
         str | None, typer.Option(help="Backend as JSON that words the contracts; default: templates, no model.")
     ] = None,
+    enrich: Annotated[
+        str | None,
+        typer.Option(help="Backend as JSON that adds a paragraph to each database's card; default: none, no model."),
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Build a release from real corpora."""
@@ -46,6 +50,7 @@ def build(
         if salt_file is not None and not salt_file.is_file():
             raise BadUsage(f"--salt-file {salt_file} is not a file, expected one with at least 16 random bytes.")
         models = backends_of([renderer] if renderer else [], option="--renderer")
+        writers = backends_of([enrich] if enrich else [], option="--enrich")
         named = profile in profiles.names()
         if not named:
             profiles.load(profile)
@@ -62,6 +67,7 @@ def build(
                 salt_file=str(salt_file or ""),
                 profile_file="" if named else profile,
                 renderer=models[0] if models else None,
+                enrich=writers[0] if writers else None,
             )
         )
 

@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from tasks_lib.catalog import routedb
+from tasks_lib.catalog.enrichment import enrich
 from tasks_lib.catalog.identities import Identities
 from tasks_lib.contracts import gates
 from tasks_lib.contracts.contract import Unit, to_row
@@ -107,6 +108,7 @@ async def build(
     docs: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
     fit: Fit | None = None,
+    enricher: ChatModel | None = None,
 ) -> BuildReport:
     """Build a release into `out`, which appears whole or not at all; an older release there is replaced.
 
@@ -114,7 +116,8 @@ async def build(
     derived from sources, profile and seed (ids are then opaque but not secret). Tasks do not depend on the salt. renderer: a
     language model that words the contracts; without one, templates do. fit: fits the weights of the catalog's search; without it,
     the catalog is searched with the fixed ones. docs: folder for the data docs of the table suites,
-    which hold gold. say: told what is being done, a line a phase.
+    which hold gold. enricher: a language model that adds a paragraph to the catalog's card of each database; without one, none
+    is added. say: told what is being done, a line a phase.
 
     Raises:
         QualityFailed: a table breaks its suite; nothing is published.
@@ -158,6 +161,11 @@ async def build(
     catalog = routedb.build(
         databases, identities, lambda database: runner.connection_of(database.path, database.digest)
     )
+    if enricher is not None:
+        left = await enrich(catalog, enricher, [database.name for database in databases])
+        say(
+            f"{enricher.spec.name} wrote of {len(databases) - len(left)} databases; {len(left)} have no accepted paragraph"
+        )
     truncated = truncated_tokens([card["text"] for card in catalog[CAT_CARDS.name]])
     if truncated:
         raise ValueError(
