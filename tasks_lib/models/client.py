@@ -22,10 +22,11 @@ from tasks_lib.models.transcripts import (
     message_blob,
     plain_bytes,
     reply_of,
+    tools_blob,
 )
 from tasks_lib.protocol.records import CallContext
 from tasks_lib.protocol.vocabulary import CallOutcome
-from tasks_lib.store.keys import digest, sha256_bytes
+from tasks_lib.store.keys import digest
 from tasks_lib.store.ledgers import Ledger, Produced
 
 CALL_VERSION = "model_call@1"
@@ -77,7 +78,7 @@ def call_key(spec: BackendSpec, request: ChatRequest, parameters: Mapping[str, A
             "version": CALL_VERSION,
             "backend": spec.fingerprint(),
             "messages": [message_blob(message)[0] for message in request.messages],
-            "tools": [sha256_bytes(plain_bytes(dict(tool))) for tool in request.tools],
+            "tools": list(tools_blob(request.tools).each),
             "tool_choice": request.tool_choice,
             "max_tokens": request.max_tokens,
             "parameters": dict(parameters),
@@ -124,7 +125,7 @@ class LedgeredModel:
                 completion = await self.endpoint.complete(request)
             else:
                 completion = await self._paid(request, key, context)
-            return _stored(request, parameters, completion, context)
+            return _stored(self.spec.name, request, parameters, completion, context)
 
         return reply_of(await self.ledger.once(key, KIND, produce))
 
@@ -146,15 +147,15 @@ class LedgeredModel:
 
 
 def _stored(
-    request: ChatRequest, parameters: Mapping[str, Any], completion: Completion, context: CallContext
+    backend: str, request: ChatRequest, parameters: Mapping[str, Any], completion: Completion, context: CallContext
 ) -> Produced:
     messages = [message_blob(message) for message in request.messages]
     blobs = dict(messages)
     tools = ""
     if request.tools:
-        data = plain_bytes([dict(tool) for tool in request.tools])
-        tools = sha256_bytes(data)
-        blobs[tools] = data
+        stored = tools_blob(request.tools)
+        tools = stored.digest
+        blobs[tools] = stored.data
     payload = {
         "request": {
             "messages": [name for name, _ in messages],
@@ -166,6 +167,7 @@ def _stored(
         "completion": completion_fields(completion),
     }
     meta = {
+        "backend": backend,
         "audience": str(context.audience),
         "layer": context.layer,
         "trial": context.trial,
