@@ -12,7 +12,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flows import cli_audit, cli_backends, cli_build, cli_catalog, cli_certify, cli_ledger, cli_review, cli_units
+from flows import (
+    cli_audit,
+    cli_backends,
+    cli_build,
+    cli_catalog,
+    cli_certify,
+    cli_ledger,
+    cli_review,
+    cli_routes,
+    cli_units,
+)
 from flows.cli_support import (
     BackendOption,
     BackendsOption,
@@ -38,6 +48,7 @@ __all__ = [
     "cli_certify",
     "cli_ledger",
     "cli_review",
+    "cli_routes",
     "cli_units",
     "main",
 ]

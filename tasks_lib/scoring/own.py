@@ -1,0 +1,53 @@
+"""Scores of an agent that ran elsewhere, by the code that scores cells: its episodes under Never and Once, its own plan and the oracle's.
+
+A cell needs a point of our grid to be joined; its rows are named after the agent (`own`) before they are handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from tasks_lib.protocol.records import Cell
+from tasks_lib.protocol.vocabulary import DataAgent, Interaction, Planner, QueryMode, Router
+from tasks_lib.scoring.episodes import score_cell
+from tasks_lib.scoring.metrics import CELL_METRICS, EXECUTION, ROUTING, measure
+from tasks_lib.scoring.targets import Target
+from tasks_lib.store.artifacts import conform
+from tasks_lib.store.schemas import EPISODES
+
+CLARIFICATION = ("Ask-Rate", "Release-Rate", "Change-per-Ask", "Repair-per-Ask", "Harm-per-Ask")
+PLANS = {Planner.LLM: "own", Planner.ORACLE: "oracle"}
+
+
+def own_tables(
+    name: str, targets: Sequence[Target], layers: Mapping[str, list[dict[str, Any]]], asked: bool, executed: bool
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """(rows of `episodes`, rows of `metrics`) of the agent `name`.
+
+    `asked`: questions were handed in, so that Once is scored beside Never. `executed`: SQL was; without it only routing and
+    clarification are measured. Raises JoinError or DenominatorError.
+    """
+    metrics = CELL_METRICS if executed else ROUTING | {m: EXECUTION[m] for m in CLARIFICATION}
+    episodes, values = [], []
+    for interaction in Interaction if asked else (Interaction.NEVER,):
+        for planner, plan in PLANS.items() if executed else ((Planner.LLM, "own"),):
+            point = Cell("", name, Router.REACT, DataAgent.TEXT_TO_SQL, planner, interaction, QueryMode.FUSED)
+            rows = score_cell(
+                point,
+                targets,
+                layers["routes"],
+                layers["asks"],
+                layers["releases"],
+                layers["plans"],
+                layers["contributions"],
+            )
+            cell_id = f"{name}.own.own.{plan}.{interaction}.own"
+            named = {"cell_id": cell_id, "router": "own", "data_agent": "own", "planner": plan, "query_mode": "own"}
+            frame = pl.from_arrow(conform(EPISODES, [{**row, **named} for row in rows]))
+            assert isinstance(frame, pl.DataFrame)
+            episodes.append(frame)
+            values.append(measure(frame, targets, metrics, cell_id).with_columns(cell_id=pl.lit(cell_id)))
+    return pl.concat(episodes), pl.concat(values)
