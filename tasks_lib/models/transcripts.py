@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from tasks_lib.models.chat import ChatReply, Message, ToolCall
@@ -63,10 +64,38 @@ def plain_bytes(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
+@lru_cache(maxsize=1024)
 def message_blob(message: Message) -> tuple[str, bytes]:
-    """(digest, bytes) of a message."""
+    """(digest, bytes) of a message; remembered, since every turn of a conversation asks for all messages before it."""
     data = plain_bytes(asdict(message))
     return sha256_bytes(data), data
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsBlob:
+    """Tool schemas as stored. `each`: digests one by one; `digest`, `data`: of the list."""
+
+    tools: tuple[Mapping[str, Any], ...]
+    each: tuple[str, ...]
+    digest: str
+    data: bytes
+
+
+_TOOLS: dict[tuple[int, ...], ToolsBlob] = {}
+
+
+def tools_blob(tools: tuple[Mapping[str, Any], ...]) -> ToolsBlob:
+    """The stored form of `tools`, remembered by identity: schemas are constants and are never changed in place."""
+    place = tuple(map(id, tools))
+    found = _TOOLS.get(place)
+    if found is None:
+        data = plain_bytes([dict(tool) for tool in tools])
+        each = tuple(sha256_bytes(plain_bytes(dict(tool))) for tool in tools)
+        found = ToolsBlob(tools, each, sha256_bytes(data), data)  # holds the tools, so that their ids stay theirs
+        if len(_TOOLS) >= 64:
+            _TOOLS.clear()
+        _TOOLS[place] = found
+    return found
 
 
 def message_of(data: bytes) -> Message:
