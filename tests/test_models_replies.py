@@ -10,12 +10,14 @@ from tasks_lib.models.chat import ToolCall
 from tasks_lib.models.replies import (
     BadJson,
     Block,
+    Decoded,
     Malformed,
     decode_object,
     fences,
     json_reply,
     parse_blocks,
     parse_tool_calls,
+    read_json_reply,
     strict_json_object,
     strip_reasoning,
 )
@@ -57,6 +59,14 @@ def test_reasoning_never_counts(text: str, left: str) -> None:
         ("```\n<FINAL>{}</FINAL>\n```\n<ASK_USER>Which year?</ASK_USER>", Block("ASK_USER", "Which year?")),
         ("<FINAL>\n```json\n{}\n```\n</FINAL>", Block("FINAL", "```json\n{}\n```")),
         ("<FINAL><ACTION>{}</ACTION></FINAL>", "nested"),
+        (
+            '<ACTION>{"name":"search_catalog","args":{"query":"films"}}</ACTION>',
+            Block("ACTION", '{"name":"search_catalog","args":{"query":"films"}}'),
+        ),
+        (
+            '<think><FINAL>{}</FINAL></think><ACTION>{"name":"check_coverage","args":{"database_id":"db_3"}}</ACTION>',
+            Block("ACTION", '{"name":"check_coverage","args":{"database_id":"db_3"}}'),
+        ),
         ("</FINAL><ACTION>{}</ACTION>", "unbalanced"),
         ("<ACTION>{}</FINAL>", "unbalanced"),
         ("<ACTION> </ACTION>", "empty"),
@@ -128,6 +138,11 @@ def test_arguments_that_are_refused_with_a_bounded_preview(text: str) -> None:
 def test_json_replies(text: str, result: dict[str, int] | str) -> None:
     found = json_reply(text)
     assert found.reason == result if isinstance(found, Malformed) else found == result
+
+
+def test_a_doubly_encoded_decision_says_so() -> None:
+    assert read_json_reply('{"a": 1}') == Decoded({"a": 1}, False)
+    assert read_json_reply('"{\\"a\\": 1}"') == Decoded({"a": 1}, True)
 
 
 def test_fences_report_language_body_and_whether_they_close() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from routing_support import Scripted, action, final, native, plan, task, write_catalog
 
-from tasks_lib.models.chat import ChatReply, ChatRequest, ProviderUnavailable
+from tasks_lib.models.chat import ChatReply, ChatRequest, ProviderUnavailable, ToolCall
 from tasks_lib.protocol.vocabulary import Audience, Behavior, CallOutcome, Router
 from tasks_lib.routeenv.search import Catalog
 from tasks_lib.routing.routers import Clarification, route
+from tasks_lib.routing.turns import turn_rows
 
 REQUEST = "Which queen bee is the oldest?"
 LOOK = action("inspect_database", database_id="db_22")
@@ -96,6 +100,136 @@ async def test_native_arguments_are_strict(catalog: Catalog, arguments: str) -> 
     )
     got = await route(Router.REACT, task(REQUEST), catalog, model)
     assert (got.turns, got.malformed_turns, got.observed) == (2, 1, ())
+
+
+WRAPPED = json.dumps(json.dumps({"database_id": "db_22"}))
+
+
+async def test_the_one_leniency_is_counted_as_a_recovery(catalog: Catalog) -> None:
+    text = f"<ACTION>{json.dumps(json.dumps({'name': 'inspect_database', 'arguments': {'database_id': 'db_22'}}))}</ACTION>"
+    for protocol, reply in (("native", native(("inspect_database", WRAPPED))), ("text", text)):
+        end = native(("submit_route", json.dumps(plan("db_22")))) if protocol == "native" else final("db_22")
+        model = Scripted([reply, end], protocol)
+        got = await route(Router.REACT, task(REQUEST), catalog, model)
+        assert (got.turns, got.malformed_turns, got.observed) == (2, 0, ("db_22",))
+        assert [turn.recovery for turn in got.transcript] == ["double_encoded", ""]
+    args = json.dumps({"name": "inspect_database", "arguments": WRAPPED})
+    got = await route(Router.REACT, task(REQUEST), catalog, Scripted([f"<ACTION>{args}</ACTION>", final("db_22")]))
+    assert got.transcript[0].malformed_reason == "shape"
+
+
+LEAKED = '<tool_call>{"name": "inspect_database", "arguments": {"database_id": "db_22"}}</tool_call>'
+SUBMITTED = f"<function=submit_route>{json.dumps(plan('db_22'))}</function>"
+
+
+@pytest.mark.parametrize("protocol", ["text", "native"])
+async def test_leaked_markup_is_read_and_recorded(catalog: Catalog, protocol: str) -> None:
+    got = await route(Router.REACT, task(REQUEST), catalog, Scripted([f"Let me see. {LEAKED}", SUBMITTED], protocol))
+    assert got.valid
+    assert (got.turns, got.malformed_turns, got.observed) == (2, 0, ("db_22",))
+    assert [(t.kind.value, t.action, t.recovery) for t in got.transcript] == [
+        ("action", "inspect_database", "hermes"),
+        ("final", "submit_route", "llama"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reply", "reason"),
+    [
+        ("text", LEAKED + LEAKED, "markup_multiple"),
+        ("text", LEAKED + SUBMITTED, "markup_mixed"),
+        ("text", LEAKED + LOOK, "multiple"),
+        ("text", LEAKED.replace("inspect_database", "drop_everything"), "unknown_action"),
+        ("text", LEAKED.replace("db_22", 'db_22", "depth": "2'), "arguments"),
+        ("native", LEAKED[:-1], "markup_incomplete"),
+        (
+            "native",
+            replace(native(("inspect_database", '{"database_id": "db_22"}')), text=LEAKED),
+            "multiple_calls",
+        ),
+    ],
+)
+async def test_ambiguous_markup_runs_nothing(
+    catalog: Catalog, protocol: str, reply: ChatReply | str, reason: str
+) -> None:
+    model = Scripted([reply, "nothing"], protocol)
+    got = await route(Router.REACT, task(REQUEST), catalog, model)
+    assert got.transcript[0].malformed_reason == reason
+    assert got.observed == ()
+    assert reason in told(model, 1)
+
+
+async def test_marks_inside_a_block_are_text(catalog: Catalog) -> None:
+    noted = plan("db_22")
+    noted["execution_plan"]["nodes"][0]["information_request"] = f"what {LEAKED} means"
+    got = await route(Router.REACT, task(REQUEST), catalog, Scripted([f"<FINAL>{json.dumps(noted)}</FINAL>"]))
+    assert (got.valid, got.turns) == (True, 1)
+
+
+ODD = [
+    native(("inspect_database", '{"database_id":')),
+    native(("search catalog!", "{}")),
+    native(("", "")),
+    native(("inspect_database", WRAPPED)),
+    ChatReply(
+        CallOutcome.OK, "half \ud800", (ToolCall("", "inspect_database", "{}"), ToolCall("", "x", "[]")), call_key="n"
+    ),
+    ChatReply(CallOutcome.TRUNCATED, "", call_key="cut"),
+    replace(native(), text="\ud83d no call"),
+    native(("submit_route", json.dumps(plan("db_99")))),
+    native(("submit_route", json.dumps(plan("db_22")))),
+]
+
+
+async def test_what_was_sent_is_never_rewritten_and_can_always_be_sent(catalog: Catalog) -> None:
+    for protocol, replies in (
+        ("native", ODD),
+        (
+            "text",
+            [LOOK, "none", f"{LOOK}{LOOK}", "<ASK_USER>Which?</ASK_USER>", final("db_99"), "\ud800", final("db_22")],
+        ),
+    ):
+        model = Scripted(list(replies), protocol)
+        got = await route(Router.REACT, task(REQUEST), catalog, model)
+        assert (got.valid, got.turns) == (True, len(replies))
+        for before, after in pairwise(model.requests):
+            assert after.messages[: len(before.messages)] == before.messages
+            assert len(after.messages) > len(before.messages)
+            assert (after.tools, after.templates) == (before.tools, before.templates)
+        assert all(request.conversation for request in model.requests)
+        for message in model.requests[-1].messages:
+            message.content.encode("utf-8")
+            for call in message.tool_calls:
+                assert isinstance(json.loads(call.arguments), dict)
+                assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", call.name)
+                assert call.id
+        asked = [[call.id for call in m.tool_calls] for m in model.requests[-1].messages if m.tool_calls]
+        assert all(len(set(ids)) == len(ids) for ids in asked)
+        answered = [m.tool_call_id for m in model.requests[-1].messages if m.role == "tool"]
+        assert answered == [name for ids in asked for name in ids]
+
+
+async def test_the_transcript_tells_every_turn(catalog: Catalog) -> None:
+    model = Scripted(
+        [
+            LOOK,
+            "no block",
+            "<ASK_USER>Which bees?</ASK_USER>",
+            ChatReply(CallOutcome.EMPTY, "", call_key="blank", prompt_tokens=7),
+            final("db_99", evidence_ids=[]),
+            final("db_22"),
+        ]
+    )
+    got = await route(Router.REACT, task(REQUEST), catalog, model)
+    rows = turn_rows("scripted", "react", "t1", "", 0, got.transcript)
+    assert [row["kind"] for row in rows] == ["action", "malformed", "ask", "failed", "final", "final"]
+    assert [row["observed"] for row in rows] == [["db_22"], [], [], [], [], []]
+    assert [row["selected"] for row in rows] == [[], [], [], [], [], ["db_22"]]
+    assert [row["accepted"] for row in rows] == [False] * 5 + [True]
+    assert (rows[0]["action"], json.loads(rows[0]["arguments"])) == ("inspect_database", {"database_id": "db_22"})
+    assert rows[1]["malformed_reason"] == "none"
+    assert (rows[3]["outcome"], rows[3]["call_key"], rows[3]["prompt_tokens"]) == ("empty", "blank", 7)
+    assert [row["turn"] for row in rows] == [1, 2, 3, 4, 5, 6]
 
 
 async def test_native_reply_without_a_call_is_malformed(catalog: Catalog) -> None:

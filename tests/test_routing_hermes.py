@@ -87,3 +87,15 @@ async def test_its_five_tools(catalog: Catalog) -> None:
     system = model.requests[0].messages[0].content
     assert system.startswith("# Task: route skills episode\n")
     assert "turns 1-18" in system
+
+
+@pytest.mark.parametrize("protocol", ["text", "native"])
+async def test_every_turn_is_told_its_place_in_the_schedule(catalog: Catalog, protocol: str) -> None:
+    model = Scripted(["nothing"], protocol)
+    await route(Router.HERMES, task(REQUEST), catalog, model)
+    ends = {turn: request.messages[-1].content.splitlines()[-1] for turn, request in enumerate(model.requests, 1)}
+    expected = {2: "search and inspect", 18: "search and inspect", 19: "settle coverage", 23: "settle coverage"}
+    expected |= {24: "hand in the route", 25: "correct what the validator", 30: "correct what the validator"}
+    for turn, words in expected.items():
+        assert f"Turns left: {31 - turn}." in ends[turn]
+        assert words in ends[turn]

@@ -171,7 +171,12 @@ def styles_in(text: str) -> list[str]:
         return []
     mask = spoken(strip_reasoning(text))
     found = [style for style, marks in _MARKS.items() if marks.search(mask)]
-    return [style for style in found if style != "llama"] if "hermes" in found and "python_tag" not in mask else found
+    if "hermes" in found and "llama" in found:
+        # A function tag inside a tool call is `qwen`'s; one beside it is a second call.
+        beside = _TOOL_CALL.sub("", mask) if _TOOL_CALL.search(mask) else ""
+        if not _MARKS["llama"].search(beside):
+            found.remove("llama")
+    return found
 
 
 def recover(text: str, schemas: Schemas) -> Recovered | Malformed | None:
