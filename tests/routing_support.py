@@ -15,8 +15,10 @@ from tasks_lib.protocol.vocabulary import CallOutcome, Corpus
 from tasks_lib.store import schemas
 from tasks_lib.store.artifacts import write_file
 
-# database id -> (summary, {table: (summary, {column: meaning})})
-WORLD: dict[str, tuple[str, dict[str, tuple[str, dict[str, str]]]]] = {
+World = dict[str, tuple[str, dict[str, tuple[str, dict[str, str]]]]]
+"""Database id -> (summary, {table: (summary, {column: meaning})})."""
+
+WORLD: World = {
     "db_11": (
         "Harbour ferries, their crossings and the passengers who booked them.",
         {
@@ -73,8 +75,8 @@ WORLD: dict[str, tuple[str, dict[str, tuple[str, dict[str, str]]]]] = {
 }
 
 
-def write_catalog(folder: Path) -> Path:
-    """The tiny catalog as a release's public folder holds it; returns `folder`."""
+def write_catalog(folder: Path, world: World = WORLD) -> Path:
+    """A tiny catalog as a release's public folder holds it; returns `folder`."""
     databases, tables, columns, capabilities, cards = [], [], [], [], []
     serial = 0
 
@@ -83,7 +85,7 @@ def write_catalog(folder: Path) -> Path:
         serial += 1
         return f"{kind}_{serial:04d}"
 
-    for database, (summary, content) in WORLD.items():
+    for database, (summary, content) in world.items():
         databases.append(
             {
                 "database_id": database,

@@ -92,7 +92,17 @@ async def test_two_tool_calls_are_one_malformed_turn_and_both_are_answered(catal
 
 @pytest.mark.parametrize(
     "arguments",
-    ["", "null", "[]", '{"database_id":"db_22",}', '{"database_id":NaN}', '{"a":1}{"a":2}', '{"database_id":"db_'],
+    [
+        "",
+        "null",
+        "[]",
+        '{"database_id":"db_7",}',
+        '{"table_limit": \\n[3]}',
+        '{"table_limit":NaN}',
+        '{"a":1}{"a":2}',
+        '{"database_id":"db_7","database_id":"db_8"}',
+        '{"database_id":"db_',
+    ],
 )
 async def test_native_arguments_are_strict(catalog: Catalog, arguments: str) -> None:
     model = Scripted(

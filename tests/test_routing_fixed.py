@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from routing_support import WORLD, Scripted, plan, task, write_catalog
+from routing_support import WORLD, Scripted, World, plan, task, write_catalog
 
 from tasks_lib.models.chat import ChatReply
 from tasks_lib.protocol.records import PublicTask
 from tasks_lib.protocol.vocabulary import Behavior, CallOutcome, Corpus, Router
 from tasks_lib.routeenv.search import Catalog
 from tasks_lib.routing.routers import Clarification, route
+from tasks_lib.routing.turns import TurnKind
 
 REQUEST = "How much honey was harvested in the last season?"
 FIXED = [Router.DIRECT, Router.RERANK, Router.CONSTRAINED]
@@ -21,6 +23,18 @@ FIXED = [Router.DIRECT, Router.RERANK, Router.CONSTRAINED]
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return Catalog.load(write_catalog(tmp_path_factory.mktemp("catalog")))
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    world: World = {
+        f"db_{i:02d}": (f"Ferries of harbour {i}.", {"ferry": ("Ferries.", {"capacity": "seats"})}) for i in range(40)
+    }
+    return Catalog.load(write_catalog(tmp_path_factory.mktemp("wide"), world))
+
+
+def told(model: Scripted) -> str:
+    return model.requests[0].messages[-1].content
 
 
 async def test_random_is_reproducible_valid_and_at_chance(catalog: Catalog) -> None:
@@ -66,7 +80,34 @@ async def test_what_is_inspected(catalog: Catalog, router: Router, looks: int) -
     assert prompt.startswith("# Task: route decision\n")
 
 
-async def test_constrained_looks_in_allowlist_order_up_to_its_budget(catalog: Catalog) -> None:
+@pytest.mark.parametrize(("router", "looks"), [(Router.DIRECT, 3), (Router.RERANK, 10), (Router.CONSTRAINED, 28)])
+async def test_schedules_end_where_they_should(wide: Catalog, router: Router, looks: int) -> None:
+    """Of 40 candidates: 3 or 10 retrieved ones, or the allowlist's first 28 (max_steps - 2); all within the turn budget."""
+    names = tuple(sorted(wide.databases, reverse=True))
+    model = Scripted([json.dumps(plan(names[0]))])
+    got = await route(router, PublicTask("t1", Corpus.SPIDER, "ferries of harbour 7", names), wide, model)
+    shown = re.findall(r'<observation action="inspect_database" arguments=\'{"database_id": "(\w+)"', told(model))
+    assert len(shown) == looks
+    assert got.observed[:looks] == tuple(shown)
+    assert "no steps are left" not in told(model)
+    if router is Router.CONSTRAINED:
+        assert tuple(shown) == names[:28]
+    else:
+        assert wide.search("ferries of harbour 7", names, looks)[0][0] == shown[0]
+
+
+@pytest.mark.parametrize("router", FIXED)
+async def test_the_decision_is_the_one_turn_of_the_transcript(catalog: Catalog, router: Router) -> None:
+    (turn,) = (await route(router, task(REQUEST), catalog, Scripted([json.dumps(plan("db_22"))]))).transcript
+    assert (turn.kind, turn.selected, turn.accepted, turn.recovery) == (TurnKind.DECISION, ("db_22",), True, "")
+    twice = json.dumps(json.dumps(plan("db_22", evidence_ids=["ev_x"])))
+    (turn,) = (await route(router, task(REQUEST), catalog, Scripted([twice]))).transcript
+    assert (turn.selected, turn.accepted, turn.recovery) == (("db_22",), False, "double_encoded")
+    got = await route(router, task(REQUEST), catalog, Scripted(["db_22"]))
+    assert (got.transcript[0].malformed_reason, got.transcript[0].observed) == ("not_json", got.observed)
+
+
+async def test_constrained_looks_in_allowlist_order(catalog: Catalog) -> None:
     model = Scripted([json.dumps(plan("db_22"))])
     got = await route(Router.CONSTRAINED, task(REQUEST), catalog, model)
     assert got.observed == tuple(sorted(WORLD, reverse=True))
