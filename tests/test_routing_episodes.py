@@ -58,6 +58,7 @@ async def test_an_action_then_a_route(catalog: Catalog) -> None:
         ('<ACTION>{"name": "inspect_database"}</ACTION>', "shape"),
         ('<ACTION>{"name": "drop_everything", "arguments": {}}</ACTION>', "unknown_action"),
         ("<ACTION>null</ACTION>", "not_object"),
+        (action("submit_route", **plan("db_22")), "unknown_action"),
     ],
 )
 async def test_a_malformed_turn_consumes_a_turn_and_runs_nothing(catalog: Catalog, turn: str, reason: str) -> None:

@@ -88,6 +88,8 @@ def read_text(text: str, schemas: Schemas) -> Step | Malformed:
         return Malformed("shape", 'An ACTION holds one object {"name": "...", "arguments": {...}} and nothing else.')
     if not isinstance(body["arguments"], dict):
         return Malformed("shape", "The arguments of an ACTION are one JSON object.")
+    if body["name"] == SUBMIT:
+        return Malformed("unknown_action", "A route is handed in by <FINAL>, not by an ACTION.")
     return _named(body["name"], body["arguments"], schemas, recovery)
 
 
@@ -142,7 +144,8 @@ async def run_episode(
 ) -> RouteOutcome:
     """Turns until a route is accepted or none is left. Raises ProviderUnavailable; every other ending is an outcome.
 
-    A context overflow ends the episode: the conversation only grows, so every later turn would end the same way.
+    A context overflow or a request that the endpoint refuses ends the episode: the conversation only grows, so every later turn
+    would end the same way.
     """
     native = model.spec.protocol == "native"
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in script.tools}
@@ -156,7 +159,7 @@ async def run_episode(
         reply = await model.chat(request, context)
         if reply.outcome is not CallOutcome.OK:
             turns.append(Turn(TurnKind.FAILED, reply))
-            if reply.outcome is CallOutcome.CONTEXT_OVERFLOW:
+            if reply.outcome in {CallOutcome.CONTEXT_OVERFLOW, CallOutcome.BAD_REQUEST}:
                 break
             # The advice also makes the next request a new one: an equal request would replay this failure.
             messages.append(Message("assistant", "(no usable reply)"))
