@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.evaluation.leaks import Scanner, Withheld
+from tasks_lib.evaluation.lexicon import WATCHED
 from tasks_lib.models.chat import Message
 from tasks_lib.models.transcripts import KIND, message_blob
 from tasks_lib.protocol.vocabulary import Audience
@@ -228,3 +232,60 @@ def test_requests_and_catalog_of_the_embedded_release_are_clean_and_planted_ones
 
 def test_diagnostics_are_exempt() -> None:
     assert SCANNER.scan(GOLD, Audience.DIAGNOSTIC) == []
+
+
+PLANTS = {
+    "physical_name": "no such table: concert_singer.stadium",
+    "path": "unable to open database file /data/database/cinema/x",
+    "ddl": "CREATE TABLE x (id INT) -- as the dump has it",
+    "gold_sql": f"{SCHEMA}\ntry {GOLD}",  # an executor is watched for gold of the schema it reads
+    "fragment": "… WHERE city = 'Harlow' ORDER BY salary DESC",
+    "label": '{"behavior": "interactive"}',
+    "unit_id": "as asked in spider:train_spider:7",
+    "withheld": f"{REQUEST} It is Port Harlow.",
+}
+"""One leak of every kind that anybody is watched for."""
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kinds in WATCHED.values() for kind in kinds}))
+def test_every_kind_of_leak_is_planted_and_found_as_that_kind(ledger: Ledger, kind: str) -> None:
+    gold = {"spider:train_spider:7": (GOLD, "staff_1")}
+    scanner = Scanner(["concert_singer", "cinema", "staff_1"], ["staff"], gold, {"staff_1": SCHEMA}, [WITHHELD])
+    for number, audience in enumerate(a for a, kinds in sorted(WATCHED.items()) if kind in kinds):
+        record(ledger, f"k{number}", str(audience), [Message("user", PLANTS[kind])])
+        told = "gold_sql" if kind == "fragment" else kind  # a part of a gold query is told as gold
+        assert told in {f.kind for f in scanner.scan_calls(ledger, [f"k{number}"])}, audience
+    record(ledger, "clean", "router", [Message("user", f"<request>\n{REQUEST}\n</request>")])
+    assert scanner.scan_calls(ledger, ["clean"]) == []
+
+
+def in_words(text: str) -> str:
+    return f" {' '.join(re.findall(r'[a-z0-9]+', text.casefold()))} "
+
+
+def planted(catalog: str, units: Iterable[Any]) -> set[str]:
+    """Unit ids whose question or gold, in words, stands in the catalog's texts in words."""
+    found = set()
+    for unit in units:
+        texts = [in_words(text) for text in (unit.question, unit.sql)]
+        if any(len(text.split()) >= 5 and text in catalog for text in texts):
+            found.add(unit.unit_id)
+    return found
+
+
+def test_no_question_and_no_gold_of_a_release_stands_in_its_public_catalog(embedded: Path) -> None:
+    """The whole catalog against every question and gold query of the release; one planted as a meaning or card is found."""
+    inputs = load(str(embedded))
+    texts: list[str] = []
+    for file in sorted((embedded / "public/catalog").glob("*.parquet")):
+        for row in pl.read_parquet(file).drop("vector", strict=False).iter_rows():
+            texts += [str(value) for value in row if value is not None]
+    units = list(inputs.release.units.values())
+    assert len(units) > 200
+    whole = "".join(map(in_words, texts))
+    assert len(whole) > 100_000
+    assert planted(whole, units) == set()
+    assert [f for text in texts for f in inputs.scanner.scan(text, Audience.ROUTER)] == []
+    for unit in (units[0], units[-1]):
+        assert unit.unit_id in planted(f"{whole}{in_words(f'Meaning. {unit.question} (an example)')}", units)
+        assert unit.unit_id in planted(f"{whole}{in_words(unit.sql)}", units)
