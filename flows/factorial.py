@@ -17,6 +17,7 @@ from pydantic import Field
 
 from flows import runs
 from flows.benchmark import embedded_release
+from flows.blocks import AnyBackend, opened
 from flows.cell import cell as cell_flow
 from flows.cell import cell_done
 from flows.counts import shared_counts
@@ -163,8 +164,8 @@ def headline_rows(metrics: pl.DataFrame) -> list[dict[str, Any]]:
 @flow(name="factorial", flow_run_name="factorial")
 async def factorial(
     release: Annotated[str, Field(strict=True)] = "",
-    backends: list[BackendSpec] | None = None,
-    judge: BackendSpec | None = None,
+    backends: list[AnyBackend] | None = None,
+    judge: AnyBackend | None = None,
     evidence: Literal["unit", "privileged_only"] = "unit",
     tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
     max_calls: Annotated[int, Field(strict=True, ge=0)] = 0,
@@ -174,17 +175,17 @@ async def factorial(
 
     Args:
         release: Folder of a release; empty means the embedded one.
-        backends: Backends to evaluate; none means the four offline policies.
+        backends: Backends to evaluate, written out or saved as blocks; none means the four offline policies.
         judge: Backend that judges clarification questions; none means offline/hybrid.
         evidence: Whether BIRD evidence travels with every request, or with privileged questions only.
         tasks: How many tasks, 0 for all.
         max_calls: Stop before more model calls than this are sent, 0 for no limit.
         max_cost: Stop before more US dollars than this are spent, 0 for no limit.
     """
-    with limited(max_calls, max_cost):
+    with limited(max_calls, max_cost), opened(backends, judge) as (specs, judging):
         async with alive():
             folder = Path(release) if release else await embedded_release()
-            run = runs.spec_of(folder, backends or (), judge, evidence, tasks)
+            run = runs.spec_of(folder, specs, judging, evidence, tasks)
             record = await run_factorial(run)
     if record["cells"]:
         metrics = ArtifactStore(settings().resolved_store_url).read(METRICS, record["metrics_key"])

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from flows import runs
 from flows.benchmark import embedded_release
+from flows.blocks import AnyBackend, opened
 from flows.catalog import catalog
 from flows.counts import with_study
 from flows.factorial import factorial
@@ -18,15 +19,14 @@ from flows.liveness import alive
 from flows.report import report
 from flows.routing_study import routing_study
 from flows.runtime import say
-from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.budget import limited
 
 
 @flow(name="nightly", flow_run_name="nightly")
 async def nightly(
     release: Annotated[str, Field(strict=True)] = "",
-    backends: list[BackendSpec] | None = None,
-    judge: BackendSpec | None = None,
+    backends: list[AnyBackend] | None = None,
+    judge: AnyBackend | None = None,
     evidence: Literal["unit", "privileged_only"] = "unit",
     tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
     max_calls: Annotated[int, Field(strict=True, ge=0)] = 0,
@@ -36,7 +36,7 @@ async def nightly(
 
     Args:
         release: Folder of a release; empty means the embedded one, built on first use.
-        backends: Backends to evaluate; none means the four offline policies.
+        backends: Backends to evaluate, written out or saved as blocks; none means the four offline policies.
         judge: Backend that judges clarification questions; none means offline/hybrid.
         evidence: Whether BIRD evidence travels with every request, or with privileged questions only.
         tasks: How many tasks, 0 for all.
@@ -44,15 +44,15 @@ async def nightly(
         max_cost: Stop before more US dollars than this are spent, 0 for no limit.
     """
     started = time.monotonic()
-    with limited(max_calls, max_cost):
+    with limited(max_calls, max_cost), opened(backends, judge) as (specs, judging):
         async with alive():
             say("release: building it if it is not there")
             folder = str(Path(release).resolve() if release else await embedded_release())
             say(f"catalog of {folder}: retrieval audit")
             catalogued = await catalog(folder)
             say("routing study: six routers of every backend")
-            study = await routing_study(folder, backends, tasks)
-            record: dict[str, Any] = await factorial(folder, backends, judge, evidence, tasks)
+            study = await routing_study(folder, [*specs] or None, tasks)
+            record: dict[str, Any] = await factorial(folder, [*specs] or None, judging, evidence, tasks)
             record["audit_key"] = catalogued["audit_key"]
             record |= {k: v for k, v in study.items() if k.startswith("routing_")}
             record |= with_study(record, study)

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from flows import runs
 from flows.benchmark import embedded_release
+from flows.blocks import AnyBackend, opened
 from flows.layers import ensure_routes, wanted_tasks
 from flows.liveness import alive
 from flows.wanted import RunSpec
@@ -71,7 +72,7 @@ async def run_routing_study(run: RunSpec) -> dict[str, Any]:
 @flow(name="routing_study", flow_run_name="routing study")
 async def routing_study(
     release: Annotated[str, Field(strict=True)] = "",
-    backends: list[BackendSpec] | None = None,
+    backends: list[AnyBackend] | None = None,
     tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
     max_calls: Annotated[int, Field(strict=True, ge=0)] = 0,
     max_cost: Annotated[float, Field(ge=0)] = 0.0,
@@ -80,15 +81,15 @@ async def routing_study(
 
     Args:
         release: Folder of a release; empty means the embedded one.
-        backends: Backends to evaluate; none means the four offline policies.
+        backends: Backends to evaluate, written out or saved as blocks; none means the four offline policies.
         tasks: How many tasks, 0 for all.
         max_calls: Stop before more model calls than this are sent, 0 for no limit.
         max_cost: Stop before more US dollars than this are spent, 0 for no limit.
     """
-    with limited(max_calls, max_cost):
+    with limited(max_calls, max_cost), opened(backends) as (specs, _):
         async with alive():
             folder = Path(release) if release else await embedded_release()
-            run = runs.spec_of(folder, backends or (), tasks=tasks)
+            run = runs.spec_of(folder, specs, tasks=tasks)
             record = {"run": run.run_id, "release": run.release, **await run_routing_study(run)}
     if "routing_metrics_key" in record:
         frame = ArtifactStore(settings().resolved_store_url).read(ROUTING_METRICS, record["routing_metrics_key"])

@@ -142,6 +142,10 @@ def serve(port: int) -> None:
             time.sleep(0.5)
         from prefect import serve as serve_deployments
 
+        from flows.blocks import Backend
+
+        Backend.register_type_and_schema()  # so that the dashboard offers the form before any was saved
+
         print(f"dashboard: {url.removesuffix('/api')}", file=sys.stderr)
         serve_deployments(*made)
     finally:

@@ -14,6 +14,7 @@ from tasks_lib.models import offline
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.budget import current
 from tasks_lib.models.chat import BackendMisconfigured, ChatModel, ChatReply, ChatRequest, ProviderUnavailable
+from tasks_lib.models.keys import key_of
 from tasks_lib.models.transcripts import (
     FAILED,
     KIND,
@@ -209,7 +210,7 @@ class OfflineEndpoint:
 
 
 def open_model(spec: BackendSpec, ledger: Ledger, api_key: str | None = None) -> ChatModel:
-    """The backend ready to be called. `api_key` None leaves litellm's environment variables; it is never stored.
+    """The backend ready to be called. `api_key` None leaves the key held for it, or litellm's environment variables; it is never stored.
 
     Raises BackendMisconfigured when `extra` sets a field that has its own place in the spec or may not be there at all.
     """
@@ -223,7 +224,8 @@ def open_model(spec: BackendSpec, ledger: Ledger, api_key: str | None = None) ->
         return LedgeredModel(spec, ledger, OfflineEndpoint(spec))
     from tasks_lib.models.litellm_client import LiteLLMEndpoint
 
-    return LedgeredModel(spec, ledger, LiteLLMEndpoint(spec, ledger, api_key))
+    key = api_key if api_key is not None else key_of(spec.name)
+    return LedgeredModel(spec, ledger, LiteLLMEndpoint(spec, ledger, key))
 
 
 __all__ = ["BackendMisconfigured", "LedgeredModel", "OfflineEndpoint", "call_key", "open_model", "surely_overflows"]
