@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from catalog_support import ferries, publish
 
 from tasks_lib.models import embeddings
 from tasks_lib.routeenv import parts
+from tasks_lib.routeenv.rows import CatalogRows
 from tasks_lib.routeenv.search import Catalog
 
 
@@ -29,11 +30,19 @@ def test_only_the_new_and_the_changed_database_are_read(tmp_path: Path, monkeypa
     assert first.search("depth of a harbour", first.ids, 3)
 
     embedded: list[str] = []
-    computed = embeddings._compute
-    monkeypatch.setattr(embeddings, "_compute", lambda texts: embedded.extend(texts) or computed(texts))
     read: list[str] = []
-    whole = parts.read
-    monkeypatch.setattr(parts, "read", lambda catalog, name: read.append(name) or whole(catalog, name))
+    compute, take_apart = embeddings._compute, parts.read
+
+    def computed(texts: Sequence[str]) -> list[embeddings.Vectors]:
+        embedded.extend(texts)
+        return compute(texts)
+
+    def taken_apart(catalog: CatalogRows, name: str) -> parts.Part:
+        read.append(name)
+        return take_apart(catalog, name)
+
+    monkeypatch.setattr(embeddings, "_compute", computed)
+    monkeypatch.setattr(parts, "read", taken_apart)
 
     changed = [
         replace(databases[0], title="Records of lighthouses"),

@@ -10,7 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Literal
 
@@ -33,10 +33,16 @@ class Groups:
     owners: Integers
     size: int
 
+    @cached_property
+    def _starts(self) -> tuple[Integers, Integers]:
+        """Databases that have rows, and the first row of each."""
+        places, starts = np.unique(self.owners, return_index=True)
+        return places, starts
+
     def best(self, values: npt.NDArray[Any], most: int = 1) -> npt.NDArray[Any]:
         """[queries, rows] as [queries, databases]: the mean of the `most` largest of each database, missing ones 0."""
         out = np.zeros((len(values), self.size), dtype=values.dtype)
-        places, starts = np.unique(self.owners, return_index=True)
+        places, starts = self._starts
         if most == 1:
             if len(places):
                 out[:, places] = np.maximum.reduceat(values, starts, axis=1)
@@ -85,6 +91,26 @@ def _scaled(matrix: sparse.csr_matrix, by: Floats) -> sparse.csr_matrix:
     return found
 
 
+def _products(queries: sparse.csr_matrix, documents: sparse.csr_matrix) -> Floats:
+    """[queries, documents] of queries by words and words by documents.
+
+    One query alone is summed by hand: making SciPy's matrices takes many times longer than multiplying so few words.
+    """
+    found: Floats
+    if queries.shape[0] != 1:
+        found = (queries @ documents).toarray()
+        return found
+    starts, ends = documents.indptr[queries.indices], documents.indptr[queries.indices + 1]
+    spans = [slice(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+    size = documents.shape[1]
+    if not spans:
+        return np.zeros((1, size))
+    places = np.concatenate([documents.indices[span] for span in spans])
+    values = np.concatenate([documents.data[span] for span in spans]) * np.repeat(queries.data, ends - starts)
+    found = np.bincount(places, weights=values, minlength=size).astype(np.float64)[None]
+    return found
+
+
 class Shares:
     """How much of the weight of a query's words a document has: a ratio of the query's words weighted by rarity.
 
@@ -124,10 +150,17 @@ class Shares:
         shape = (self.documents.shape[0], groups.size)
         self.documents = sparse.csr_matrix((found.data[order][first], (rows[first], columns[first])), shape=shape)
 
+    @cached_property
+    def weighted(self) -> sparse.csr_matrix:
+        """The documents with every word times its rarity."""
+        found = self.documents.copy()
+        found.data = found.data * np.repeat(self.idf, np.diff(found.indptr))
+        return found
+
     def __call__(self, queries: sparse.csr_matrix, unknown: Floats) -> Floats:
         """[queries, documents]."""
         total = np.maximum(queries @ self.idf + unknown * self.unseen, 1e-9)
-        found: Floats = np.asarray((_scaled(queries, self.idf) @ self.documents).todense()) / total[:, None]
+        found: Floats = _products(queries, self.weighted) / total[:, None]
         return found
 
 
@@ -205,8 +238,7 @@ class GramIndex:
         weighted = _scaled(_matrix([list(k) for k in known], [_logs(k) for k in known], len(self.vocabulary)), self.idf)
         unseen = np.asarray([len(c) - len(k) for c, k in zip(counts, known, strict=True)]) * self.unseen
         norms = np.sqrt(_norms(weighted) ** 2 + unseen)
-        found: Floats = np.asarray((weighted @ self.unit).todense()) / np.maximum(norms, 1e-9)[:, None]
-        return found
+        return _products(weighted, self.unit) / np.maximum(norms, 1e-9)[:, None]
 
 
 def _counted(words: Sequence[str]) -> Counter[str]:
