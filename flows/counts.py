@@ -53,14 +53,20 @@ def shared_counts(
 
 
 def cost_of(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Known cost and tokens of model calls, and how many calls have none (unknown is never 0)."""
+    """Known cost and tokens of model calls, and how many calls have none (unknown is never 0).
+
+    `cached_tokens`: those of the prompt that providers said they read from their caches; of `unknown_cached_calls` nobody said.
+    """
     costs = [meta["cost"] for meta in metas]
+    cached = [meta.get("cached_tokens") for meta in metas]
     tokens = [(meta["prompt_tokens"], meta["completion_tokens"]) for meta in metas]
     return {
         "known_usd": sum(c for c in costs if c is not None),
         "unknown_calls": sum(c is None for c in costs),
         "tokens": sum(a + b for a, b in tokens if a is not None and b is not None),
         "unknown_token_calls": sum(a is None or b is None for a, b in tokens),
+        "cached_tokens": sum(c for c in cached if c is not None),
+        "unknown_cached_calls": sum(c is None for c in cached),
     }
 
 

@@ -1,14 +1,53 @@
-"""Cost and tokens of a run: unknown is counted, never zero (known fault M02)."""
+"""Cost and tokens of a run: unknown is counted, never zero (known fault M02), from calls to a real loopback server."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
 
-def test_m02_unknown_costs_and_tokens_are_counted_not_summed_as_zero() -> None:
-    from flows.counts import cost_of
+import pytest
+from servers import Stub, in_turn, model_server
 
-    metas = [
-        {"cost": 0.002, "prompt_tokens": 10, "completion_tokens": 5},
-        {"cost": None, "prompt_tokens": None, "completion_tokens": None},
-        {"cost": None, "prompt_tokens": 38, "completion_tokens": 24},
-    ]
-    assert cost_of(metas) == {"known_usd": 0.002, "unknown_calls": 2, "tokens": 77, "unknown_token_calls": 1}
+from flows.counts import cost_of
+from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.chat import ChatRequest, Message
+from tasks_lib.models.client import open_model
+from tasks_lib.models.transcripts import KIND
+from tasks_lib.protocol.records import CallContext
+from tasks_lib.protocol.vocabulary import Audience
+from tasks_lib.store.ledgers import Ledger
+
+CALLS: list[dict[str, Any] | None] = [
+    {"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.002, "prompt_tokens_details": {"cached_tokens": 8}},
+    None,
+    {"prompt_tokens": 38, "completion_tokens": 24, "cost": 0.0},
+]
+
+
+async def test_m02_unknown_costs_and_tokens_are_counted_not_summed_as_zero(tmp_path: Path) -> None:
+    def answer(usage: dict[str, Any] | None) -> Any:
+        total = (
+            None if usage is None else {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
+        )
+
+        def behave(stub: Stub, body: dict[str, Any]) -> None:
+            stub.answer("fine", usage=total)
+
+        return behave
+
+    ledger = Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}")
+    with model_server(in_turn(*map(answer, CALLS))) as server:
+        spec = BackendSpec(name="v", model="openai/vendor-model-20250930", api_base=server.url)
+        model = open_model(spec, ledger, "x")
+        for n in range(3):
+            await model.chat(ChatRequest((Message("user", str(n)),)), CallContext(Audience.ROUTER, "routes"))
+    found = cost_of(ledger.metas(KIND))
+    ledger.close()
+    assert found.pop("known_usd") == pytest.approx(0.002)
+    assert found == {
+        "unknown_calls": 2,
+        "tokens": 77,
+        "unknown_token_calls": 1,
+        "cached_tokens": 8,
+        "unknown_cached_calls": 2,
+    }

@@ -117,6 +117,8 @@ def facts(run: RunTables) -> list[tuple[str, str]]:
     known = f"{cost['known_usd']:.4f} USD known"
     if cost["unknown_calls"]:
         known += f"; the price of {count(cost['unknown_calls'])} calls is unknown and not in it"
+    if cost.get("cached_tokens"):
+        known += f"; {count(cost['cached_tokens'])} prompt tokens were read from the providers' caches"
     failed = run.contributions.filter(pl.col("kind") != VerdictKind.CORRECT)
     by_kind = failed.group_by("kind").agg(pl.col("n").sum()).sort("n", "kind", descending=[True, False])
     kinds = ", ".join(f"{words(kind)} {count(n)}" for kind, n in by_kind.iter_rows())
