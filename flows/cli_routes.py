@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,3 +52,37 @@ def score(
     from flows.score import table_text
 
     finish(json_, record, table_text(record), True)
+
+
+@routeenv.command("serve")
+def serve_command(
+    out: Annotated[Path, typer.Option(help="JSON Lines file that accepted routes are added to.")],
+    release: Annotated[Path | None, typer.Option(help="Release folder; default: the embedded release.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 8765,
+    json_: Json = False,
+) -> None:
+    """Serve the tasks, the actions and a place for routes to an agent of your own, on 127.0.0.1, until interrupted."""
+
+    def work() -> dict[str, Any]:
+        from flows.routeenv_server import open_server
+
+        folder = folder_of(release, "--release")
+        if not out.resolve().parent.is_dir():
+            raise BadUsage(f"--out {out} lies in no folder, expected one that exists; make it first.")
+        try:
+            server = open_server(folder, out, port)
+        except OSError as error:
+            raise BadUsage(f"port {port} cannot be opened ({error.strerror}); name another with --port.") from error
+        except ValueError as error:
+            raise BadUsage(str(error)) from error
+        print(f"RouteEnv at {server.url}, routes go to {out}; interrupt to stop", file=sys.stderr, flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.server_close()
+        return {"status": "completed", "routes": len(server.host.recorded), "out": str(out)}
+
+    done = guarded(json_, work)
+    finish(json_, done, f"{done['routes']} routes in {done['out']}", True)
