@@ -1,11 +1,17 @@
-"""PRIVATE. Release of a branch's answer (PROTOCOL 8): exact match, else the alignment judge; anything unclear fails closed."""
+"""PRIVATE. Release of a branch's answer (PROTOCOL 8): exact match, else the alignment judge; anything unclear fails closed.
+
+No judge is asked about a question without content, or about explicit alternatives that leave out a canonical value: a model that
+says yes to everything must not release an answer.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 
 from tasks_lib.models.chat import ChatModel, ChatRequest, Message
+from tasks_lib.models.offline.judge import content_free, leaves_out
 from tasks_lib.models.replies import Malformed, json_reply
 from tasks_lib.models.templates import render
 from tasks_lib.protocol.records import AskDecision, CallContext, CanonicalSlot, ReleaseDecision
@@ -16,7 +22,7 @@ PROMPT = Path(__file__).with_name("prompts") / "slot_alignment@1.md.j2"
 
 def normalized(question: str) -> str:
     """Case, punctuation and spacing removed: what "equals a canonical question" means."""
-    return " ".join(re.findall(r"[a-z0-9]+", question.lower()))
+    return " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", question).casefold()))
 
 
 async def release(slot: CanonicalSlot, decision: AskDecision, judge: ChatModel) -> list[ReleaseDecision]:
@@ -36,6 +42,10 @@ async def _decide(slot: CanonicalSlot, decision: AskDecision, judge: ChatModel) 
         return False, "content_free", ""
     if asked == normalized(slot.question):
         return True, "exact", ""
+    if content_free(decision.question):
+        return False, "content_free", ""
+    if leaves_out(slot.values, decision.question):
+        return False, "alternatives_leave_out", ""
     prompt = render(
         PROMPT, canonical_question=slot.question, values=list(slot.values), asked_question=decision.question.strip()
     )

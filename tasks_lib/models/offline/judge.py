@@ -3,12 +3,14 @@
 Reads the judge prompt's sections `## Canonical question`, `## Canonical values`, `## Asked question` (which ends before the
 prompt's last paragraph, the one that begins with `Reply with`); answers JSON {"aligned": bool, "reason": str} by lexical
 overlap. Fails closed: content-free questions, other slots, and explicit alternatives that leave out a canonical value are not aligned.
+The first and the last of these rules hold for every judge: `evaluation.alignment` asks none about such a question.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from tasks_lib.models.chat import ChatReply, ChatRequest
 from tasks_lib.models.offline.words import stems
@@ -23,7 +25,7 @@ _EMPTY_WORDS = stems(
     "be been do does did can could would should will shall may might must have has had which what who whom whose when where "
     "how why and or either if not no please clarify clarification clearer specify specific specifically mean meant meaning "
     "tell give more detail details information info question request ask asking want need looking referring refer interested "
-    "provide explain help any some something anything other else one ones exactly kind sort know let use using"
+    "provide explain help any some something prefer preference anything other else one ones exactly kind sort know let use using"
 )
 _SOURCE_WORDS = frozenset(
     stems("records collection collections database databases data dataset source catalog archive")
@@ -56,10 +58,29 @@ def _content(text: str) -> frozenset[str]:
     return frozenset(stems(text)) - frozenset(_EMPTY_WORDS)
 
 
-def _names(asked: frozenset[str], value: str) -> bool:
-    """The question holds the value's main words: those before its first comma, or half of all."""
-    head, every = _content(value.split(",")[0]), _content(value)
+def _all_named(values: Sequence[str], asked: frozenset[str]) -> bool:
+    """The question holds every value's main words: those before its first comma, or half of all.
+
+    Words that all values share ("season" of winter season and summer season) tell none of them.
+    """
+    shared = frozenset[str]() if len(values) < 2 else frozenset.intersection(*(_content(value) for value in values))
+    return all(_names(asked, value, shared) for value in values)
+
+
+def _names(asked: frozenset[str], value: str, shared: frozenset[str]) -> bool:
+    head, every = _content(value.split(",")[0]) - shared, _content(value) - shared
     return bool(every) and ((bool(head) and head <= asked) or len(every & asked) >= OVERLAP * len(every))
+
+
+def content_free(asked: str) -> bool:
+    """Whether a question names nothing at all: "Which one do you mean?"."""
+    return not _content(asked)
+
+
+def leaves_out(values: Sequence[str], asked: str) -> bool:
+    """Whether a question offers explicit alternatives and does not name every canonical value among them."""
+    words = _content(asked)
+    return _ALTERNATIVES.search(asked) is not None and not _all_named(values, words)
 
 
 def aligned(canonical: str, values: list[str], asked: str) -> tuple[bool, str]:
@@ -67,13 +88,11 @@ def aligned(canonical: str, values: list[str], asked: str) -> tuple[bool, str]:
     if stems(canonical) == stems(asked) and stems(asked):
         return True, "the canonical question itself"
     words = _content(asked)
-    if not words:
+    if content_free(asked):
         return False, "the question names nothing"
-    named = [value for value in values if _names(words, value)]
-    offers = _ALTERNATIVES.search(asked) is not None
-    if len(named) == len(values):
+    if _all_named(values, words):
         return True, "the question offers the canonical values"
-    if offers:
+    if leaves_out(values, asked):
         return False, "the question offers alternatives that leave out a canonical value"
     slot = _content(canonical)
     if slot and slot <= _SOURCE_WORDS and words & _SOURCE_WORDS:
