@@ -89,6 +89,7 @@ class ModelServer(ThreadingHTTPServer):
     """`requests`: bodies seen, in order. `behave` may be replaced between calls. `release` lets waiting replies go."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, behave: Behave) -> None:
         super().__init__(("127.0.0.1", 0), Stub)

@@ -23,6 +23,7 @@ from tasks_lib.routing.rows import outcome_of, route_row
 from tasks_lib.routing.turns import turn_rows
 from tasks_lib.store.artifacts import read_file
 from tasks_lib.store.jobs import JobContext
+from tasks_lib.store.ledgers import Transient
 from tasks_lib.store.schemas import ROUTES, TASKS
 
 
@@ -43,14 +44,31 @@ def public_tasks(public: str) -> dict[str, PublicTask]:
 async def _each(
     items: Sequence[Any], limit: int, work: Callable[[Any], Awaitable[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """`work` over items under a limit, results in order."""
+    """`work` over items under a limit, results in order. Raises what the first item in order raised, when nothing runs any more.
+
+    One unanswered call costs its own item alone; after as many as may run at once (an endpoint that is down), or any other
+    error, nothing new is started.
+    """
     gate = asyncio.Semaphore(limit)
+    unanswered, stopped = 0, False
 
-    async def one(item: Any) -> dict[str, Any]:
+    async def one(item: Any) -> dict[str, Any] | None:
+        nonlocal unanswered, stopped
         async with gate:
-            return await work(item)
+            if stopped:
+                return None
+            try:
+                return await work(item)
+            except BaseException as error:
+                unanswered += 1
+                stopped = stopped or unanswered >= limit or not isinstance(error, Transient)
+                raise
 
-    return list(await asyncio.gather(*(one(i) for i in items)))
+    done = await asyncio.gather(*(one(i) for i in items), return_exceptions=True)
+    failed = [result for result in done if isinstance(result, BaseException)]
+    if failed:
+        raise next((error for error in failed if not isinstance(error, Transient)), failed[0])
+    return [result for result in done if isinstance(result, dict)]
 
 
 async def initial_routes(
