@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Said, dsabench_process
+from conftest import Said
 from servers import model_server, says
 
 from flows.cli_support import BadUsage, backends_of
@@ -78,20 +78,23 @@ def test_probe_without_a_backend_is_bad_usage(dsabench: Command) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_study_stops_at_its_budget_and_goes_on(tmp_path: Path, embedded: Path) -> None:
-    """Two tasks, five routers that ask: 2 of 1 call each three times, and episodes. Nothing stored is asked for again."""
+def test_a_study_stops_at_its_budget_and_goes_on(
+    dsabench: Command, tmp_path: Path, embedded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One task: three routers of one call and two of 30 turns. Nothing stored is asked for again."""
+    monkeypatch.setenv("DSABENCH_STORE_URL", str(tmp_path / "store"))
+    monkeypatch.setenv("DSABENCH_LEDGER_URL", f"sqlite:///{tmp_path / 'ledger.sqlite'}")
     with model_server(says("no route")) as server:
         spec = json.dumps({"name": "stub", "model": "hosted_vllm/stub", "api_base": server.url})
         study = ["routing-study", "--release", str(embedded), "--backend", spec, "--tasks", "1", "--json"]
-        home = {"DSABENCH_HOME": str(tmp_path)}
-        short = dsabench_process(*study, "--max-calls", "10", **home)
+        short = dsabench(*study, "--max-calls", "10")
         assert (short.code, short.json["status"]) == (1, "incomplete")
         assert "--max-calls is 10 and 10 calls were sent" in short.json["reason"]
         assert len(server.requests) == 10
-        refused = dsabench_process(*study, "--max-cost", "0.5", **home)
+        refused = dsabench(*study, "--max-cost", "0.5")
         assert (refused.code, len(server.requests)) == (1, 10)
         assert "the price of hosted_vllm/stub is unknown" in refused.json["reason"]
-        whole = dsabench_process(*study, **home)
+        whole = dsabench(*study)
         assert (whole.code, whole.json["status"]) == (0, "completed")
         bodies = [json.dumps(body, sort_keys=True) for body in server.requests]
         assert len(bodies) == len(set(bodies)) == 3 + 30 + 30

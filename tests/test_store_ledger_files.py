@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import Said, dsabench_process
+from conftest import Said
 from servers import model_server, says
 
 from tasks_lib.models.transcripts import plain_bytes
@@ -90,21 +90,30 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_published_calls_score_again_without_the_endpoint(tmp_path: Path, embedded: Path) -> None:
-    """A study in one home, its calls as a file, the same study in an empty home with the server gone: equal tables, no call."""
-    file, homes = tmp_path / "calls.parquet", [tmp_path / "one", tmp_path / "two"]
+def test_published_calls_score_again_without_the_endpoint(
+    dsabench: Callable[..., Said], tmp_path: Path, embedded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study, its calls as a file, the same study from an empty store with the server gone: equal tables, no call."""
+
+    def move_to(name: str) -> None:
+        monkeypatch.setenv("DSABENCH_STORE_URL", str(tmp_path / name))
+        monkeypatch.setenv("DSABENCH_LEDGER_URL", f"sqlite:///{tmp_path / name}.sqlite")
+
+    file = tmp_path / "calls.parquet"
+    move_to("one")
     with model_server(says("no route")) as server:
         spec = f'{{"name": "stub", "model": "hosted_vllm/stub", "api_base": "{server.url}"}}'
         study = ["routing-study", "--release", str(embedded), "--backend", spec, "--tasks", "2", "--json"]
-        first = dsabench_process(*study, DSABENCH_HOME=str(homes[0]))
+        first = dsabench(*study)
         assert first.code == 0, first
         sent = len(server.requests)
         assert sent > 0
-    out = dsabench_process("ledger", "export", "--out", str(file), "--json", DSABENCH_HOME=str(homes[0]))
+    out = dsabench("ledger", "export", "--out", str(file), "--json")
     assert out.json["items"] >= sent
-    done = dsabench_process("ledger", "import", str(file), "--json", DSABENCH_HOME=str(homes[1]))
+    move_to("two")
+    done = dsabench("ledger", "import", str(file), "--json")
     assert (done.code, done.json["items"]) == (0, out.json["items"])
-    again = dsabench_process(*study, DSABENCH_HOME=str(homes[1]))
+    again = dsabench(*study)
     assert (again.code, again.json["status"]) == (0, "completed"), again
     assert again.json["routing_metrics_key"] == first.json["routing_metrics_key"]
 
