@@ -214,6 +214,14 @@ def test_a_finished_run_imports_no_client(tmp_path: Path) -> None:
 # -- limits and probe --
 
 
+async def test_a_retry_that_the_rate_puts_beyond_the_deadline_is_neither_sent_nor_counted() -> None:
+    with model_server(refuses(503)) as server:
+        spec = spec_of(server.url, requests_per_minute=1, deadline_seconds=20)
+        with pytest.raises(ProviderUnavailable) as error:
+            await LiteLLMEndpoint(spec, None).complete(ASK)
+        assert (error.value.attempts, len(server.requests)) == (1, 1)
+
+
 def test_starts_are_spaced_by_requests_per_minute() -> None:
     gate = Gate(4, 60)
     waits_for = [gate.wait() for _ in range(4)]

@@ -239,9 +239,10 @@ class LiteLLMEndpoint:
             outcome = CallOutcome.RATE_LIMITED if limited else CallOutcome.PROVIDER_UNAVAILABLE
             pause = max(_retry_after(failure), BACKOFF_SECONDS * 2 ** (attempt - 1))
             left = self.spec.deadline_seconds - (time.monotonic() - started)
-            if attempt == ATTEMPTS or pause >= left:
+            pause = max(pause, gate.wait())
+            if attempt == ATTEMPTS or pause >= left:  # a request that could not be waited for is not sent, nor counted
                 self._give_up(outcome, parameters, attempt, failure)
-            await asyncio.sleep(max(pause, gate.wait()))
+            await asyncio.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _decided(self, error: Exception, parameters: Mapping[str, Any]) -> CallOutcome | None:
