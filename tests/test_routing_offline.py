@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from routing_support import WORLD, task, write_catalog
 
-from tasks_lib.models.backends import BackendSpec, offline_backends
+from tasks_lib.models.backends import RANDOM, BackendSpec, offline_backends
 from tasks_lib.models.chat import ChatModel
 from tasks_lib.models.client import open_model
 from tasks_lib.protocol.vocabulary import Behavior, Router
@@ -59,6 +59,20 @@ async def test_single_tasks_are_routed(catalog: Catalog, tmp_path: Path, policy:
         assert got.plan.evidence_ids
         right += selected(got) == (target,)
     assert right >= 5
+
+
+@pytest.mark.parametrize("router", [r for r in ROUTERS if r is not Router.RANDOM])
+async def test_the_floor_plays_by_the_rules_and_knows_nothing(catalog: Catalog, tmp_path: Path, router: Router) -> None:
+    """Valid routes, the same again, and seldom right; no run has it unless it is named."""
+    chat, again = model(tmp_path, RANDOM), model(tmp_path / "again", RANDOM)
+    right = 0
+    for i, (request, target) in enumerate(SINGLE.items()):
+        got = await route(router, task(request, f"t{i}"), catalog, chat)
+        assert got.valid, got.reason
+        assert got.plan == (await route(router, task(request, f"t{i}"), catalog, again)).plan
+        right += selected(got) == (target,)
+    assert right <= 4
+    assert RANDOM not in POLICIES
 
 
 async def test_random_routes_too(catalog: Catalog) -> None:

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from tasks_lib.store.keys import digest
 
 OFFLINE_POLICIES = ("offline/tfidf", "offline/bm25", "offline/minilm", "offline/hybrid")
+RANDOM = "offline/random"
+"""The same policy with scores drawn at random, seeded by the texts: what is left of a score without evidence. No default backend."""
 
 
 class BackendSpec(BaseModel):
@@ -40,7 +42,7 @@ class BackendSpec(BaseModel):
 
     @property
     def offline(self) -> bool:
-        return self.model in OFFLINE_POLICIES
+        return self.model in (*OFFLINE_POLICIES, RANDOM)
 
     def fingerprint(self) -> str:
         """sha256 hex of what decides answers: not the name, limits or prices."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from tasks_lib.models.backends import OFFLINE_POLICIES
+from tasks_lib.models.backends import OFFLINE_POLICIES, RANDOM
 from tasks_lib.models.chat import ChatReply, ChatRequest
 from tasks_lib.store.keys import code_digest
 
@@ -40,10 +40,9 @@ def task_name(request: ChatRequest) -> str:
 
 def reply(policy: str, request: ChatRequest) -> ChatReply:
     """The policy's answer to a request. Raises UnknownPrompt for prompts it has no rule for."""
-    if policy not in OFFLINE_POLICIES:
-        raise ValueError(
-            f"Offline policy {policy!r} does not exist, expected one of {OFFLINE_POLICIES}; correct the model."
-        )
+    known = (*OFFLINE_POLICIES, RANDOM)
+    if policy not in known:
+        raise ValueError(f"Offline policy {policy!r} does not exist, expected one of {known}; correct the model.")
     name = task_name(request)
     place = TASKS.get(name)
     if place == "routing":

@@ -1,4 +1,4 @@
-"""Text scores for the offline policies: how well does each of a few short texts fit a query? Four scorers, no decisions.
+"""Text scores for the offline policies: how well does each of a few short texts fit a query? Four scorers and a floor, no decisions.
 
 `scorer(policy)(query, texts)` gives one float in 0..1 per text, deterministic, comparable between texts and between queries
 of one scorer. Made for 3-40 texts a call: what belongs to one text is computed once and kept; what belongs to the set of
@@ -18,7 +18,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tasks_lib.models.backends import RANDOM
 from tasks_lib.models.offline.words import stems
+from tasks_lib.store.keys import sha256_text
 
 Scorer = Callable[[str, Sequence[str]], list[float]]
 Numbers = npt.NDArray[np.float64]
@@ -127,11 +129,17 @@ def hybrid(query: str, texts: Sequence[str]) -> list[float]:
     return [float(v) for v in np.sum(parts, axis=0)]
 
 
+def random(query: str, texts: Sequence[str]) -> list[float]:
+    """No evidence at all: a number in 0..1 drawn by the digest of query and text, the same in every run."""
+    return [int(sha256_text(f"{query}\n{text}")[:13], 16) / 16**13 for text in texts]
+
+
 _SCORERS: dict[str, Scorer] = {
     "offline/tfidf": tfidf,
     "offline/bm25": bm25,
     "offline/minilm": minilm,
     "offline/hybrid": hybrid,
+    RANDOM: random,
 }
 
 

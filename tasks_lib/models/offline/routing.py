@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tasks_lib.models.backends import RANDOM
 from tasks_lib.models.chat import ChatReply, ChatRequest, ToolCall
 from tasks_lib.models.offline.retrieval import scorer
 from tasks_lib.models.offline.routing_needs import Need, needs_of, sounds_like_a_goal
@@ -65,6 +66,7 @@ MARGINS: Mapping[str, Margins] = {
     "offline/bm25": Margins(0.25, 0.08),
     "offline/minilm": Margins(0.12, 0.04),
     "offline/hybrid": Margins(0.2, 0.06),
+    RANDOM: Margins(0.25, 0.08),
 }
 """Cosines of sentence vectors lie closer together than word scores; hence the smaller gaps of MiniLM."""
 
@@ -96,10 +98,13 @@ def _scores(policy: str, query: str, profiles: Mapping[str, Profile]) -> dict[st
     return best
 
 
-def _supported(view: View, query: str, scores: Mapping[str, float]) -> dict[str, float]:
-    """Relative scores, mixed with the search's own where the query was searched for (what it did not find counts 0)."""
+def _supported(policy: str, view: View, query: str, scores: Mapping[str, float]) -> dict[str, float]:
+    """Relative scores, mixed with the search's own where the query was searched for (what it did not find counts 0).
+
+    The floor takes no hint from the search's scores either.
+    """
     own = _relative(scores)
-    if query not in view.searched:
+    if query not in view.searched or policy == RANDOM:
         return own
     found = {d: s - 1 if s > 1 else 0.0 for d, s in view.searched[query].items()}
     theirs = _relative({d: found.get(d, 0.0) for d in scores})
@@ -127,7 +132,7 @@ def choose(policy: str, view: View) -> Choice | None:
     if not known:
         return None
     margins = MARGINS[policy]
-    whole = _supported(view, view.text, _scores(policy, view.text, known))
+    whole = _supported(policy, view, view.text, _scores(policy, view.text, known))
     ranked = _ranked(whole)
     total = sum(whole[d] for d in ranked[:2])
     confidence = round(whole[ranked[0]] / total, 2) if total > 0 else 0.0
@@ -171,7 +176,7 @@ def _owners(
     strongest = max(max(r.values()) for r in raw)
     blended = []
     for need, scores in zip(needs, raw, strict=True):
-        own = _relative(_supported(view, need.text, scores))
+        own = _relative(_supported(policy, view, need.text, scores))
         blended.append(_relative({d: NEED_WEIGHT * own[d] + (1 - NEED_WEIGHT) * context[d] for d in known}))
     ranked = [_ranked(b) for b in blended]
     gaps = [1 - blended[i][r[1]] for i, r in enumerate(ranked)]
@@ -243,7 +248,7 @@ def _next_action(policy: str, view: View, skills: bool) -> tuple[str, dict[str, 
         return None
     # Summaries alone, which every database found has: what has been inspected must not weigh more than what has not.
     summaries = {d: Profile(summary=p.summary) for d, p in view.profiles.items()}
-    rankings = [_ranked(_supported(view, q, _scores(policy, q, summaries))) for q in queries]
+    rankings = [_ranked(_supported(policy, view, q, _scores(policy, q, summaries))) for q in queries]
     leaders = dict.fromkeys([*rankings[0][:2], *(r[0] for r in rankings[1:]), *rankings[0][2:]])
     for database in list(leaders)[: min(LEADERS, max(3, len(queries)), LOOK_UPS - len(queries))]:
         if database not in view.looked:
