@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.chat import BackendMisconfigured, ChatRequest, ProviderUnavailable
@@ -22,13 +21,6 @@ class BudgetSpent(ProviderUnavailable):
     """The next call would exceed the budget. It was not sent; the item stays not done, and a later run goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Booking:
-    """One call in flight. `most`: US dollars, 0 where no cost limit is set."""
-
-    most: float
-
-
 class Budget:
     """`max_calls` and `max_cost` (US dollars); 0 means no limit. `calls`, `cost`: what was sent and what it cost so far."""
 
@@ -36,17 +28,18 @@ class Budget:
         self.max_calls, self.max_cost = max_calls, max_cost
         self.calls, self.cost, self.booked = 0, 0.0, 0.0
 
-    def check(self, spec: BackendSpec, price: tuple[float, float] | None) -> None:
-        """Raise BackendMisconfigured when a cost limit is set and nobody knows what the backend costs."""
-        if self.max_cost and price is None and not spec.offline:
+    def book(self, spec: BackendSpec, request: ChatRequest, price: tuple[float, float] | None) -> float:
+        """The right to send one call: the most it can cost in US dollars, 0 where no cost limit is set.
+
+        `price`: US dollars per million tokens in and out, None when unknown. Raises BudgetSpent, and BackendMisconfigured when a
+        cost limit is set and nobody knows what the backend costs.
+        """
+        if self.max_cost and price is None:
             raise BackendMisconfigured(
                 f"Backend {spec.name}: --max-cost is {self.max_cost:g} and the price of {spec.model} is unknown, expected a price so "
                 "that the limit can be kept; give input_price and output_price in the spec, or limit by --max-calls."
             )
 
-    def book(self, spec: BackendSpec, request: ChatRequest, price: tuple[float, float] | None) -> Booking:
-        """The right to send one call. `price`: US dollars per million tokens in and out, None when unknown. Raises BudgetSpent."""
-        self.check(spec, price)
         most = 0.0
         if self.max_cost and price is not None:
             characters = sum(len(message.content) for message in request.messages)
@@ -63,12 +56,12 @@ class Budget:
             )
         self.calls += 1
         self.booked += most
-        return Booking(most)
+        return most
 
-    def settle(self, booking: Booking, cost: float | None) -> None:
-        """The call is over. An unknown cost (a failed call, a reply without usage) counts as the most it can have been."""
-        self.booked -= booking.most
-        self.cost += booking.most if cost is None else cost
+    def settle(self, booked: float, cost: float | None) -> None:
+        """The call that `book` gave `booked` for is over. An unknown cost (a failed call, a reply without usage) counts as the most it can have been."""
+        self.booked -= booked
+        self.cost += booked if cost is None else cost
 
     def _spent(self, what: str) -> str:
         return f"the budget is spent: {what}; everything computed is kept, run the same command with a larger limit to go on."

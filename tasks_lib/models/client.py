@@ -133,7 +133,7 @@ class LedgeredModel:
     async def _paid(self, request: ChatRequest, key: str, context: CallContext) -> Completion:
         """One call to an endpoint inside the budget. Raises BudgetSpent before a call that would exceed it."""
         budget = current()
-        booking = budget.book(self.spec, request, self.endpoint.price())
+        booked = budget.book(self.spec, request, self.endpoint.price())
         cost = None
         try:
             completion = await self.endpoint.complete(request)
@@ -143,7 +143,7 @@ class LedgeredModel:
             self.ledger.record(FAILED, Produced(error.outcome, plain_bytes({"detail": str(error)}), meta))
             raise
         finally:
-            budget.settle(booking, cost)
+            budget.settle(booked, cost)
         return completion
 
 

@@ -239,8 +239,8 @@ class LiteLLMEndpoint:
             outcome = CallOutcome.RATE_LIMITED if limited else CallOutcome.PROVIDER_UNAVAILABLE
             pause = max(_retry_after(failure), BACKOFF_SECONDS * 2 ** (attempt - 1))
             left = self.spec.deadline_seconds - (time.monotonic() - started)
-            pause = max(pause, gate.wait())
-            if attempt == ATTEMPTS or pause >= left:  # a request that could not be waited for is not sent, nor counted
+            # A start is booked only for a request that may be sent; one that could not be waited for is not sent, nor counted.
+            if attempt == ATTEMPTS or pause >= left or (pause := max(pause, gate.wait())) >= left:
                 self._give_up(outcome, parameters, attempt, failure)
             await asyncio.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
