@@ -36,7 +36,7 @@ from tasks_lib.evaluation.predictions import (
     read_lines,
     write_lines,
 )
-from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.backends import NAME, BackendSpec
 from tasks_lib.models.client import open_model
 from tasks_lib.scoring.contrasts import subject_intervals
 from tasks_lib.scoring.metrics import HEADLINE
@@ -61,7 +61,6 @@ from tasks_lib.store.schemas import (
 from tasks_lib.store.settings import settings
 
 CODE = ("tasks_lib/evaluation", "tasks_lib/scoring", "tasks_lib/routing/plan.py", "tasks_lib/sql", "tasks_lib/protocol")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 LISTED_INVALID = 5
 
 
@@ -107,7 +106,7 @@ async def score(
         answers: File to write released answers to, for the agent to route again with.
         judge: Backend that aligns questions; none means offline/hybrid.
     """
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise PredictionsRefused(
             f"--name {name!r} cannot name an agent, expected letters, digits, - and _ (at most 40)."
         )

@@ -13,9 +13,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from tasks_lib.catalog.columns import is_numeric
-from tasks_lib.catalog.values import open_sqlite, quoted, synthetic
+from tasks_lib.catalog.values import open_sqlite, synthetic
 from tasks_lib.catalog.wording import words
 from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
+from tasks_lib.corpora.sqlite_schema import quoted
 from tasks_lib.protocol.vocabulary import Engine
 
 ENDINGS = ("id", "code", "key", "number", "no", "abbreviation")

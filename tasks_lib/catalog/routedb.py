@@ -44,7 +44,8 @@ def build(
 ) -> dict[str, Rows]:
     """Rows by table name (`cat_databases` … `cat_cards`), sorted by key, so independent of the order of `databases`.
 
-    connect: how a loaded PostgreSQL database is reached, to count its values; without it the reader's examples stand in. Embeds the cards (about 20 chunks a second where no cache has them). Raises IdCollision, KeyError for an unknown origin.
+    connect: how a loaded PostgreSQL database is reached, to count its values; without it the reader's examples stand in.
+    Embeds the cards (about 20 chunks a second where no cache has them). Raises IdCollision, KeyError for an unknown origin.
     """
     ordered = sorted(databases, key=lambda d: identities.database(d.corpus, d.name))
     writer = _Writer(identities, Hider(database.name for database in databases))

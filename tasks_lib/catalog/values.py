@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from tasks_lib.catalog.columns import is_numeric
 from tasks_lib.catalog.wording import private_column, safe_value
 from tasks_lib.corpora.model import ColumnInfo, CorpusDatabase, TableInfo
+from tasks_lib.corpora.sqlite_schema import quoted
 from tasks_lib.protocol.vocabulary import Engine
+from tasks_lib.sql.sqlite import uri
 
 PER_COLUMN = 200
 PER_DATABASE = 1500
@@ -101,14 +103,9 @@ def _shown(database: CorpusDatabase, columns: list[tuple[TableInfo, ColumnInfo]]
         yield [EntityValue(table.name, column.name, v, 0, EXAMPLE) for v in examples(database, column) if _fits(v)]
 
 
-def quoted(name: str) -> str:
-    """A name as SQLite and PostgreSQL take it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def open_sqlite(database: CorpusDatabase) -> sqlite3.Connection:
     """The file of a SQLite database, read-only; text that is no UTF-8 is read with marks in place of what is damaged."""
-    connection = sqlite3.connect(f"{database.path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    connection = sqlite3.connect(uri(database.path), uri=True)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
 

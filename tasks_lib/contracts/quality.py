@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 
 from tasks_lib.contracts.questions import lexicon, stem
-from tasks_lib.models.embeddings import common_words
+from tasks_lib.models.embeddings import vocabulary
 
 MOST_WORDS = 35
 """Longer questions are read twice; PROTOCOL asks for requests that a person would make."""
@@ -115,7 +115,7 @@ def _known(word: str, known: Collection[str]) -> bool:
     ]
     # planned -> plan, rated -> rate
     stems += [form[:-1] for form in stems if form[-1:] == form[-2:-1]] + [form + "e" for form in stems[1:]]
-    return any(len(form) > 2 and form in common_words() for form in stems)
+    return any(len(form) > 2 and form in vocabulary() for form in stems)
 
 
 def faults(question: str, specified: bool = False) -> tuple[str, ...]:

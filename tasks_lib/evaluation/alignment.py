@@ -14,7 +14,7 @@ from tasks_lib.models.chat import ChatModel, ChatRequest, Message
 from tasks_lib.models.offline.judge import content_free, leaves_out
 from tasks_lib.models.replies import Malformed, json_reply
 from tasks_lib.models.templates import render
-from tasks_lib.protocol.records import AskDecision, CallContext, CanonicalSlot, ReleaseDecision
+from tasks_lib.protocol.records import AskDecision, CallContext, CanonicalSlot, Contract, ReleaseDecision
 from tasks_lib.protocol.vocabulary import Audience, CallOutcome
 
 PROMPT = Path(__file__).with_name("prompts") / "slot_alignment@1.md.j2"
@@ -23,6 +23,16 @@ PROMPT = Path(__file__).with_name("prompts") / "slot_alignment@1.md.j2"
 def normalized(question: str) -> str:
     """Case, punctuation and spacing removed: what "equals a canonical question" means."""
     return " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", question).casefold()))
+
+
+def slot_of(contract: Contract) -> CanonicalSlot:
+    """What an interactive contract leaves open, and what each branch answers."""
+    return CanonicalSlot(
+        contract.task_id,
+        contract.slot_question,
+        tuple(b.value for b in contract.branches),
+        {b.branch_id: b.answer for b in contract.branches},
+    )
 
 
 async def release(slot: CanonicalSlot, decision: AskDecision, judge: ChatModel) -> list[ReleaseDecision]:

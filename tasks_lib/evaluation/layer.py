@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks_lib.evaluation.alignment import release
+from tasks_lib.evaluation.alignment import release, slot_of
 from tasks_lib.evaluation.drive import Driver, attempts_of
 from tasks_lib.evaluation.gold import Gold, GoldUnit
 from tasks_lib.evaluation.inputs import Inputs, load
@@ -20,7 +20,7 @@ from tasks_lib.execution.examples import NOTHING_SHOWN
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.chat import ChatModel
 from tasks_lib.models.client import open_model
-from tasks_lib.protocol.records import AskDecision, CanonicalSlot, DatabaseHandle, LocalRequest, PlanResult
+from tasks_lib.protocol.records import AskDecision, DatabaseHandle, LocalRequest, PlanResult
 from tasks_lib.protocol.vocabulary import Corpus, DataAgent, Planner, QueryMode, Router, Split
 from tasks_lib.routeenv.search import Catalog
 from tasks_lib.sql.execute import SqlRunner
@@ -42,15 +42,9 @@ async def release_decisions(
 
     async def one(row: Row) -> list[dict[str, Any]]:
         contract = inputs.contracts[row["task_id"]]
-        slot = CanonicalSlot(
-            contract.task_id,
-            contract.slot_question,
-            tuple(b.value for b in contract.branches),
-            {b.branch_id: b.answer for b in contract.branches},
-        )
         decision = AskDecision(backend, Router(router), row["task_id"], trial, row["ask"], row["question"])
         async with gate:
-            decided = await release(slot, decision, model)
+            decided = await release(slot_of(contract), decision, model)
         return [
             {
                 "backend": backend,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks_lib.evaluation.alignment import release
+from tasks_lib.evaluation.alignment import release, slot_of
 from tasks_lib.evaluation.drive import Driver, attempts_of
 from tasks_lib.evaluation.gold import Gold, GoldUnit
 from tasks_lib.evaluation.inputs import Inputs
@@ -16,7 +16,7 @@ from tasks_lib.evaluation.oracle import oracle_plan
 from tasks_lib.evaluation.predictions import AskLine, RouteLine, SqlLine
 from tasks_lib.execution.drafts import SqlDraft
 from tasks_lib.models.chat import ChatModel
-from tasks_lib.protocol.records import AskDecision, CanonicalSlot, DatabaseHandle, LocalRequest
+from tasks_lib.protocol.records import AskDecision, DatabaseHandle, LocalRequest
 from tasks_lib.protocol.vocabulary import Behavior, DataAgent, Planner, Router, VerdictKind
 from tasks_lib.routing.outcome import RouteOutcome
 from tasks_lib.routing.plan import Invalid, validate
@@ -75,15 +75,9 @@ async def release_rows(name: str, asks: Sequence[AskLine], inputs: Inputs, judge
         ask_rows.append({**key, "ask": line.ask, "question": question, "failure": "", "calls": []})
         if not line.ask:
             continue
-        slot = CanonicalSlot(
-            contract.task_id,
-            contract.slot_question,
-            tuple(b.value for b in contract.branches),
-            {b.branch_id: b.answer for b in contract.branches},
-        )
         # The record needs a router and the release does not depend on it.
         decision = AskDecision(name, Router.REACT, line.task_id, 0, True, question)
-        for d in await release(slot, decision, judge):
+        for d in await release(slot_of(contract), decision, judge):
             released.append(
                 {
                     **key,

@@ -8,6 +8,7 @@ Evidence ids are optional and not checked: they are proof only inside our own ep
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -36,13 +37,13 @@ Text = Annotated[str, Field(min_length=1, max_length=200)]
 Branch = Annotated[str, Field(max_length=200, description="branch whose answer was seen; empty before any answer")]
 
 
-class _Line(BaseModel):
+class _Line(BaseModel, ABC):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     @property
+    @abstractmethod
     def key(self) -> tuple[str, ...]:
         """What identifies the record in its file."""
-        raise NotImplementedError
 
 
 class RouteLine(_Line):

@@ -14,6 +14,8 @@ from tasks_lib.store.keys import digest
 OFFLINE_POLICIES = ("offline/tfidf", "offline/bm25", "offline/minilm", "offline/hybrid")
 RANDOM = "offline/random"
 """The same policy with scores drawn at random, seeded by the texts: what is left of a score without evidence. No default backend."""
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
+"""What may name a backend, or another agent, in tables."""
 
 
 class BackendSpec(BaseModel):
@@ -25,7 +27,7 @@ class BackendSpec(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$")]
+    name: Annotated[str, Field(pattern=NAME)]
     model: Annotated[str, Field(min_length=1)]
     api_base: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0

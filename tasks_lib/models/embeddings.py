@@ -96,12 +96,6 @@ def _tokenizer() -> Any:
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """The 22,000 whole words, in lower case, that the model's tokenizer knows: common English. Parts of words are left out."""
-    return frozenset(word for word in _tokenizer().get_vocab() if word.isalpha())
-
-
-@cache
-def common_words() -> frozenset[str]:
     """The words that the model's tokenizer knows whole: about 22,000 common lower-case English ones. Needs no model loaded."""
     return frozenset(word for word in _tokenizer().get_vocab() if word.isalpha())
 

@@ -44,7 +44,7 @@ class LedgerFileRefused(ValueError):
 def export_ledger(ledger: Ledger, out: Path, kinds: Sequence[str], run: str | None = None) -> dict[str, int]:
     """Write completed items of `kinds` (of one run when given) with every blob they name; {items, blobs} written.
 
-    Items in key order, so equal ledgers give equal files. Raises KeyError when a blob is missing.
+    Items in key order, so equal ledgers give equal files. A payload's digests that name no blob (of templates) are left out.
     """
     counts = {"items": 0, "blobs": 0}
     named: set[str] = set()
@@ -119,7 +119,7 @@ def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def _names(payload: bytes) -> set[str]:
-    """Every string of a JSON payload that could name a blob: 64 hexadecimal digits."""
+    """Every string of a JSON payload that could name a blob: 64 characters long."""
     found: set[str] = set()
     try:
         waiting: list[Any] = [json.loads(payload)]
