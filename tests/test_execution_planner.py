@@ -8,10 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from tasks_lib.execution.planner import PlanOutcome, plan
+from tasks_lib.models import offline
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.chat import ChatReply, ChatRequest
 from tasks_lib.protocol.records import CallContext, PublicTask
-from tasks_lib.protocol.vocabulary import Audience, CallOutcome, Corpus
+from tasks_lib.protocol.vocabulary import Audience, CallOutcome, Corpus, PlannerLanguage
 from tasks_lib.store.keys import digest
 
 A, B, C = "db_aaaa", "db_bbbb", "db_cccc"
@@ -43,8 +44,8 @@ def answer(order: list[str], *edges: tuple[str, str]) -> str:
     return json.dumps({"execution_order": order, "dependencies": dependencies, "reason": "because"})
 
 
-async def run(model: Scripted, *selected: str) -> PlanOutcome:
-    return await plan(TASK, TASK.request, selected, DESCRIPTIONS, model, 2)
+async def run(model: Scripted, *selected: str, language: PlannerLanguage = "en") -> PlanOutcome:
+    return await plan(TASK, TASK.request, selected, DESCRIPTIONS, model, 2, language)
 
 
 async def test_an_order_with_its_dependencies_is_taken_in_one_call() -> None:
@@ -141,3 +142,39 @@ async def test_a_context_overflow_ends_the_attempts() -> None:
 async def test_a_wrong_selection_is_named(change: Callable[[], tuple[str, ...]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         await run(Scripted(), *change())
+
+
+def parts(text: str) -> tuple[str, str, list[str]]:
+    """What both languages share of a prompt: the heading, the marked sections, and the keys of the demanded JSON."""
+    sections = text[text.index("<request>") : text.index("</databases>")]
+    demanded = next(json.loads(line) for line in text.splitlines() if line.startswith('{"execution_order"'))
+    return text.splitlines()[0], sections, [*demanded, *demanded["dependencies"][0]]
+
+
+async def test_instructions_in_chinese_change_nothing_but_their_words() -> None:
+    """Same sections, same answer form, same retries and fallback; another template, so other calls."""
+    told: dict[PlannerLanguage, Scripted] = {"en": Scripted(*["no"] * 4), "zh": Scripted(*["no"] * 4)}
+    made = {language: await run(model, B, A, language=language) for language, model in told.items()}
+    assert made["zh"] == made["en"]
+    assert made["zh"].result.ok is False
+    opening = {language: model.requests[0].messages[0].content for language, model in told.items()}
+    assert parts(opening["zh"]) == parts(opening["en"])
+    again = {language: model.requests[3].messages[2].content for language, model in told.items()}
+    assert again["en"].splitlines()[0].partition("be used: ")[2] in again["zh"]
+    chinese = [m.content for r in told["zh"].requests for m in r.messages if m.role == "user"]
+    assert all(any("\u4e00" <= letter <= "\u9fff" for letter in text) for text in chinese)
+    digests = {language: {d for r in model.requests for d in r.templates} for language, model in told.items()}
+    assert not digests["en"] & digests["zh"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_an_offline_policy_reads_the_request_in_either(language: PlannerLanguage) -> None:
+    """The wording of the request decides, not that of the instructions: the band is found first, then its town."""
+    task = PublicTask("t2", Corpus.SPIDER, "Find the bands on tour, then use that town for the fairs.", TASK.allowlist)
+
+    class Policy(Scripted):
+        async def chat(self, request: ChatRequest, context: CallContext) -> ChatReply:
+            return offline.reply("offline/bm25", request)
+
+    made = await plan(task, task.request, (A, B), DESCRIPTIONS, Policy(), 0, language)
+    assert (made.result.order, made.result.edges, made.result.ok) == ((B, A), ((B, A),), True)

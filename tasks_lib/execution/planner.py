@@ -28,11 +28,16 @@ from tasks_lib.models.chat import ChatModel, ChatReply, ChatRequest, Message
 from tasks_lib.models.replies import Malformed, json_reply
 from tasks_lib.models.templates import render
 from tasks_lib.protocol.records import CallContext, PlanResult, PublicTask
-from tasks_lib.protocol.vocabulary import Audience, CallOutcome
+from tasks_lib.protocol.vocabulary import Audience, CallOutcome, PlannerLanguage
 
 MAX_RETRIES = 3
 LAYER = "plans"
 _PROMPTS = Path(__file__).parent / "prompts"
+_TEMPLATES: Mapping[PlannerLanguage, tuple[str, str]] = {
+    "en": ("execution_order@1.md.j2", "execution_order_retry@1.md.j2"),
+    "zh": ("execution_order_zh@1.md.j2", "execution_order_retry_zh@1.md.j2"),
+}
+"""Opening and retry by language; the heading, the marked sections and the demanded JSON are the same in both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +69,12 @@ async def plan(
     descriptions: Mapping[str, str],
     model: ChatModel,
     trial: int,
+    language: PlannerLanguage = "en",
 ) -> PlanOutcome:
     """Plan the order of `selected` (public ids of `task`'s allowlist, in route order) for `request_text`.
 
     `descriptions`: public description of every selected id. `request_text`: the request, with the clarification once it
-    is released.
+    is released. `language`: of the instructions alone; the paper's planner was told in Chinese (F.4).
 
     Raises:
         ValueError: a selected id repeats, is not in the allowlist, or has no description.
@@ -78,7 +84,8 @@ async def plan(
     if len(selected) < 2:
         return PlanOutcome(PlanResult(tuple(selected), (), True, 0), ())
     databases = "\n".join(f"- {name}: {' '.join(descriptions[name].split())}" for name in selected)
-    first = render(_PROMPTS / "execution_order@1.md.j2", request=request_text, databases=databases)
+    opening_file, retry_file = _TEMPLATES[language]
+    first = render(_PROMPTS / opening_file, request=request_text, databases=databases)
     opening = Message("user", first.text)
     context = CallContext(Audience.EXECUTOR, LAYER, trial)
     request = ChatRequest((opening,), templates=(first.digest,))
@@ -91,7 +98,7 @@ async def plan(
         except _Unusable as error:
             if reply.outcome is CallOutcome.CONTEXT_OVERFLOW:
                 break
-            retry = render(_PROMPTS / "execution_order_retry@1.md.j2", attempt=str(attempt), error=str(error))
+            retry = render(_PROMPTS / retry_file, attempt=str(attempt), error=str(error))
             said = (Message("assistant", reply.text),) if reply.text.strip() else ()
             request = ChatRequest((opening, *said, Message("user", retry.text)), templates=(first.digest, retry.digest))
             continue

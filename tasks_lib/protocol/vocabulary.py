@@ -1,11 +1,12 @@
 """Closed vocabularies of the protocol (PROTOCOL sections 1, 3, 7-10, 13, 15; DESIGN house style 2).
 
-Only enumerations live here: no logic, no defaults. A value is the word that stands in tables, prompts and reports.
+Only closed sets live here: no logic, no defaults. A value is the word that stands in tables, prompts and reports.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 
 class Corpus(StrEnum):
@@ -154,3 +155,11 @@ class Split(StrEnum):
 
     TRAIN = "train"
     DEV = "dev"
+
+
+# Settings of a run whose words are also what a form offers.
+AskScope = Literal["interactive", "all"]
+"""The tasks on which an agent may ask: the interactive ones, as published, or every task (PROTOCOL 8)."""
+
+PlannerLanguage = Literal["en", "zh"]
+"""The language of the LLM planner's instructions; the request stays as it is worded (PROTOCOL 9)."""
