@@ -11,7 +11,10 @@ import hashlib
 import hmac
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -116,6 +119,21 @@ def code_digest(*parts: str) -> str:
 
     Comments and docstrings do not count; helpers, prompts and SQL files do (known fault P01).
     """
+    found = _code_files(parts)
+    value = digest([list(item) for item in found])
+    _FILES[value] = dict(found)
+    return value
+
+
+_FILES: dict[str, dict[str, str]] = {}
+
+
+def code_files(value: str) -> dict[str, str]:
+    """Digest by file of a code digest that this process computed. Raises KeyError for any other."""
+    return dict(_FILES[value])
+
+
+def _code_files(parts: tuple[str, ...]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for part in parts:
         base = PROJECT_ROOT / part
@@ -133,7 +151,30 @@ def code_digest(*parts: str) -> str:
         raise KeyUnavailable(
             f"cache_key_unavailable: no code found under {parts}; name existing folders of the project."
         )
-    return digest([list(item) for item in found])
+    return found
+
+
+@dataclass(frozen=True)
+class KeyFields:
+    """What an artifact key is the digest of. `inputs`: keys or digests by name. `params`: plain JSON."""
+
+    stage: str
+    inputs: dict[str, str]
+    params: dict[str, Any]
+
+
+_NOTED: ContextVar[dict[str, KeyFields] | None] = ContextVar("noted_keys", default=None)
+
+
+@contextmanager
+def noted_keys() -> Iterator[dict[str, KeyFields]]:
+    """Collects the fields of every artifact key built inside, by key: a digest alone cannot say what changed it."""
+    noted: dict[str, KeyFields] = {}
+    token = _NOTED.set(noted)
+    try:
+        yield noted
+    finally:
+        _NOTED.reset(token)
 
 
 def artifact_key(stage: str, inputs: Mapping[str, str], params: Mapping[str, Any]) -> str:
@@ -143,4 +184,8 @@ def artifact_key(stage: str, inputs: Mapping[str, str], params: Mapping[str, Any
     """
     if "@" not in stage:
         raise KeyUnavailable(f"cache_key_unavailable: stage {stage!r} has no version, expected name@version.")
-    return digest({"stage": stage, "inputs": dict(inputs), "params": dict(params)})
+    key = digest({"stage": stage, "inputs": dict(inputs), "params": dict(params)})
+    noted = _NOTED.get()
+    if noted is not None:
+        noted[key] = KeyFields(stage, dict(inputs), _plain(dict(params), "params"))
+    return key
