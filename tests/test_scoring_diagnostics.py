@@ -118,6 +118,8 @@ def test_broken_invariants_are_named() -> None:
     assert any("change with the planner" in p for p in check_invariants(planner))
     asked = episodes.with_columns(asked=pl.col("asked") & (pl.col("branch_id") != "b1"))
     assert any("two ask decisions" in p for p in check_invariants(asked))
+    given = episodes.with_columns(released=pl.col("released") | (once & (pl.col("task_id") == "t1")))
+    assert any("were released an answer" in p for p in check_invariants(given))
     nested = episodes.with_columns(s=pl.lit(False))
     assert any("nesting of gates" in p for p in check_invariants(nested))
     lost = episodes.filter(pl.col("task_id") != "t6")

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tasks_lib.protocol.records import Binding, Branch, Contract
-from tasks_lib.protocol.vocabulary import Behavior, Corpus, Difficulty, FailureStage
+from tasks_lib.protocol.vocabulary import AskScope, Behavior, Corpus, Difficulty, FailureStage
 from tasks_lib.scoring.cells import UnknownCell, grid, parse
 from tasks_lib.scoring.episodes import JoinError, index, score_cell, score_routes, set_score
-from tasks_lib.scoring.metrics import CELL_METRICS, DenominatorError, measure
+from tasks_lib.scoring.metrics import CELL_METRICS, DenominatorError, cell_metrics, measure
 from tasks_lib.scoring.stages import execution_stage
 from tasks_lib.scoring.targets import base_tasks, episodes_of
 
@@ -122,8 +122,8 @@ def cell(interaction: str) -> pl.DataFrame:
     return pl.DataFrame(score_cell(point, TARGETS, ROUTES, ASKS, RELEASES, PLANS, CONTRIBUTIONS))
 
 
-def value(frame: pl.DataFrame, metric: str) -> tuple[float, float, float]:
-    got = measure(frame, TARGETS, CELL_METRICS, "cell").filter(
+def value(frame: pl.DataFrame, metric: str, ask_scope: AskScope = "interactive") -> tuple[float, float, float]:
+    got = measure(frame, TARGETS, cell_metrics(ask_scope), "cell").filter(
         (pl.col("slice") == "all") & (pl.col("metric") == metric)
     )
     return got.row(0)[3:]
@@ -189,6 +189,46 @@ def test_ordinary_rows_are_equal_under_never_and_once() -> None:
     drop = ["cell_id", "interaction"]
     ordinary = [cell(i).filter(pl.col("behavior") != "interactive").drop(drop) for i in ("never", "once")]
     assert ordinary[0].equals(ordinary[1])
+
+
+def test_asks_on_ordinary_tasks_by_hand() -> None:
+    """Scope `all`: the agent also asks about t2 and t3, which are two of the three ordinary tasks; the rates of questions that
+    could be answered stay those of t4, whatever is asked elsewhere, and so does every other value."""
+    ordinary = [{"task_id": t, "trial": 0, "ask": t != "t1", "question": "which?"} for t in ("t1", "t2", "t3")]
+    frames = {}
+    for interaction in ("never", "once"):
+        point = parse(f"x.react.adapter.llm.{interaction}.router")
+        layers = (TARGETS, ROUTES, [*ASKS, *ordinary], RELEASES, PLANS, CONTRIBUTIONS)
+        frames[interaction] = pl.DataFrame(score_cell(point, *layers, ask_scope="all"))
+    assert value(frames["once"], "Needless-Ask-Rate", "all") == (2.0, 3.0, 2 / 3)
+    assert value(frames["never"], "Needless-Ask-Rate", "all") == (0.0, 3.0, 0.0)
+    assert value(cell("once"), "Needless-Ask-Rate") == (0.0, 0.0, 0.0)
+    for metric in CELL_METRICS.keys() - {"Needless-Ask-Rate"}:
+        assert value(frames["once"], metric, "all") == value(cell("once"), metric), metric
+    for interaction, frame in frames.items():
+        assert frame.drop("asked").equals(cell(interaction).drop("asked"))
+    missing = (TARGETS, ROUTES, [*ASKS, *ordinary[1:]], RELEASES, PLANS, CONTRIBUTIONS)
+    with pytest.raises(JoinError, match=r"asks: key \('t1',\) is missing"):
+        score_cell(parse("x.react.adapter.llm.once.router"), *missing, ask_scope="all")
+
+
+def test_a_question_that_makes_a_right_route_wrong_is_harm() -> None:
+    """Both answers are released. b0: right, then wrong; b1: wrong, then still wrong with the set it had: no change."""
+    routes = [r for r in ROUTES if r["branch_id"] == ""]
+    routes += [route("t4", ("b",), "interactive", "b0"), route("t4", ("a",), "interactive", "b1")]
+    released = [{**row, "released": True} for row in RELEASES]
+    clarified = [
+        row
+        for branch, unit in (("b0", "u_a"), ("b1", "u_b"))
+        for row in both_modes("t4", unit, "not_selected", branch_id=branch, state="clarified")
+    ]
+    first = [c for c in CONTRIBUTIONS if c["state"] == "initial"]
+    point = parse("x.react.adapter.llm.once.router")
+    frame = pl.DataFrame(score_cell(point, TARGETS, routes, ASKS, released, PLANS, [*first, *clarified]))
+    assert value(frame, "Release-Rate") == (1.0, 1.0, 1.0)
+    assert value(frame, "Harm-per-Ask") == (0.5, 1.0, 0.5)
+    assert value(frame, "Change-per-Ask") == (0.5, 1.0, 0.5)
+    assert value(frame, "Repair-per-Ask") == (0.0, 1.0, 0.0)
 
 
 def test_gates_are_multiplied_inside_a_branch() -> None:

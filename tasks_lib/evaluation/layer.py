@@ -21,7 +21,16 @@ from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.chat import ChatModel
 from tasks_lib.models.client import open_model
 from tasks_lib.protocol.records import AskDecision, DatabaseHandle, LocalRequest, PlanResult
-from tasks_lib.protocol.vocabulary import Corpus, DataAgent, Planner, QueryMode, Router, Split
+from tasks_lib.protocol.vocabulary import (
+    Behavior,
+    Corpus,
+    DataAgent,
+    Planner,
+    PlannerLanguage,
+    QueryMode,
+    Router,
+    Split,
+)
 from tasks_lib.routeenv.search import Catalog
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.jobs import JobContext
@@ -33,7 +42,7 @@ Row = Mapping[str, Any]
 async def release_decisions(
     context: JobContext, folder: str, backend: str, router: str, trial: int, asks_key: str, judge: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Rows of `releases`: two per interactive task that was asked about."""
+    """Rows of `releases`: two per interactive task that was asked about. Nothing is ever released on an ordinary task."""
     inputs = load(folder)
     spec = BackendSpec.model_validate(dict(judge))
     model = open_model(spec, context.ledger)
@@ -60,7 +69,8 @@ async def release_decisions(
             for d in decided
         ]
 
-    parts = await asyncio.gather(*(one(r) for r in asks if r["ask"]))
+    open_tasks = {c.task_id for c in inputs.contracts.values() if c.behavior is Behavior.INTERACTIVE}
+    parts = await asyncio.gather(*(one(r) for r in asks if r["ask"] and r["task_id"] in open_tasks))
     return [row for part in parts for row in part]
 
 
@@ -74,6 +84,7 @@ async def plan_rows(
     clarified_key: str,
     asks_key: str,
     releases_key: str,
+    language: PlannerLanguage = "en",
 ) -> list[dict[str, Any]]:
     """Rows of `plans`, oracle and LLM, for every route with two or more databases (PROTOCOL 9)."""
     inputs = load(folder)
@@ -89,7 +100,7 @@ async def plan_rows(
         text = fused_text(task.request, exchanges.get((row["task_id"], row["branch_id"])))
         descriptions = {d: inputs.descriptions[d] for d in row["selected"]}
         async with gate:
-            llm = await llm_planner.plan(task, text, row["selected"], descriptions, model, trial)
+            llm = await llm_planner.plan(task, text, row["selected"], descriptions, model, trial, language)
         return [
             _plan_row(spec.name, router, Planner.ORACLE, row, trial, oracle, ()),
             _plan_row(spec.name, router, Planner.LLM, row, trial, llm.result, llm.calls),

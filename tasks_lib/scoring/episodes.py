@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks_lib.protocol.records import Cell
-from tasks_lib.protocol.vocabulary import Behavior, Interaction, QueryMode, VerdictKind
+from tasks_lib.protocol.vocabulary import AskScope, Behavior, Interaction, QueryMode, VerdictKind
 from tasks_lib.scoring.stages import execution_stage, routing_stage
 from tasks_lib.scoring.targets import Target
 
@@ -144,11 +144,13 @@ def score_cell(
     releases: Iterable[Row],
     plans: Iterable[Row],
     contributions: Iterable[Row],
+    ask_scope: AskScope = "interactive",
 ) -> list[dict[str, Any]]:
     """Rows of `episodes` of one cell: a join of its layers, then the gates inside each episode.
 
     `routes`, `asks`, `releases`: of (backend, router). `plans`: also of every planner. `contributions`: of
     (backend, router, data agent). Under Once an interactive episode uses its clarified route where its answer was released.
+    With `ask_scope` "all" the asks of ordinary tasks are noted too; nothing is released there, so nothing else changes.
     """
     what = f"cell {cell.cell_id}"
     by_route = index((r for r in routes if r["trial"] == 0), "task_id", "branch_id", what=f"{what}, routes")
@@ -175,9 +177,10 @@ def score_cell(
         initial = _need(by_route, (target.task_id, ""), f"{what}, routes")
         route, state = initial, "initial"
         asked = released = False
-        if cell.interaction is Interaction.ONCE and target.behavior is Behavior.INTERACTIVE:
+        ambiguous = target.behavior is Behavior.INTERACTIVE
+        if cell.interaction is Interaction.ONCE and (ambiguous or ask_scope == "all"):
             asked = bool(_need(by_ask, (target.task_id,), f"{what}, asks")["ask"])
-            if asked:
+            if asked and ambiguous:
                 released = bool(_need(by_release, (target.task_id, target.branch_id), f"{what}, releases")["released"])
             if released:
                 route, state = (

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from tasks_lib.protocol.vocabulary import AskScope
 from tasks_lib.scoring.targets import Target, base_tasks
 
 HEADLINE = ("RA-Set", "RA-Graph", "EA-Micro", "TEA", "CEA-Set", "CEA-Graph", "R+E-Set", "R+E-Graph")
@@ -28,7 +29,8 @@ W, ONE = pl.col("weight"), pl.col("weight") * 0 + 1
 S, G, T, H = _b("s"), _b("g"), _b("t"), _b("h")
 INTERACTIVE = (pl.col("behavior") == "interactive").cast(pl.Float64)
 SEQUENTIAL = (pl.col("behavior") == "sequential").cast(pl.Float64)
-ASKED = _b("asked")
+ASKED = _b("asked") * INTERACTIVE
+NEEDLESS = _b("asked") * (1 - INTERACTIVE)
 
 ROUTING: dict[str, tuple[pl.Expr, pl.Expr]] = {
     "RA-Set": (W * S, W),
@@ -58,7 +60,15 @@ EXECUTION: dict[str, tuple[pl.Expr, pl.Expr]] = {
     "Repair-per-Ask": (W * ASKED * (1 - _b("initial_s")) * S, W * ASKED),
     "Harm-per-Ask": (W * ASKED * _b("initial_s") * (1 - S), W * ASKED),
 }
-CELL_METRICS = ROUTING | EXECUTION
+CELL_METRICS = ROUTING | EXECUTION | {"Needless-Ask-Rate": (W * NEEDLESS, W * 0)}
+"""Of a cell whose agents may ask on interactive tasks only: no ordinary task could be asked about, so its rate is 0/0."""
+
+
+def cell_metrics(ask_scope: AskScope) -> dict[str, tuple[pl.Expr, pl.Expr]]:
+    """The metrics of a cell; with scope `all` needless asks are counted over the ordinary tasks (PROTOCOL 8, 12)."""
+    if ask_scope == "interactive":
+        return CELL_METRICS
+    return CELL_METRICS | {"Needless-Ask-Rate": (W * NEEDLESS, W * (1 - INTERACTIVE))}
 
 
 def check_rows(rows: pl.DataFrame, targets: Sequence[Target], what: str) -> None:

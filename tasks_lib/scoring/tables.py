@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from tasks_lib.protocol.records import Cell
+from tasks_lib.protocol.vocabulary import AskScope
 from tasks_lib.scoring.episodes import score_cell
-from tasks_lib.scoring.metrics import CELL_METRICS, measure
+from tasks_lib.scoring.metrics import cell_metrics, measure
 from tasks_lib.scoring.targets import Target
 from tasks_lib.store.artifacts import ArtifactStore, conform
 from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, PLANS, RELEASES, ROUTES, Table
@@ -42,12 +43,21 @@ def layers_of(store: ArtifactStore, keys: Mapping[str, str]) -> dict[str, Rows]:
     }
 
 
-def cell_tables(cell: Cell, targets: Sequence[Target], layers: Mapping[str, Rows]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def cell_tables(
+    cell: Cell, targets: Sequence[Target], layers: Mapping[str, Rows], ask_scope: AskScope = "interactive"
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """(episodes, metrics) of a cell. Raises JoinError or DenominatorError."""
     rows = score_cell(
-        cell, targets, layers["routes"], layers["asks"], layers["releases"], layers["plans"], layers["contributions"]
+        cell,
+        targets,
+        layers["routes"],
+        layers["asks"],
+        layers["releases"],
+        layers["plans"],
+        layers["contributions"],
+        ask_scope,
     )
     episodes = pl.from_arrow(conform(EPISODES, rows))
     assert isinstance(episodes, pl.DataFrame)
-    metrics = measure(episodes, targets, CELL_METRICS, f"cell {cell.cell_id}")
+    metrics = measure(episodes, targets, cell_metrics(ask_scope), f"cell {cell.cell_id}")
     return episodes, metrics.with_columns(cell_id=pl.lit(cell.cell_id))

@@ -118,6 +118,12 @@ def check_invariants(episodes: pl.DataFrame) -> list[str]:
     changed = spread.filter(pl.col("kinds") > 1)
     if changed.height:
         problems.append(f"{changed.height} ordinary rows differ between Never and Once (first {changed.row(0)}).")
+    released = ordinary.filter(pl.col("released") | pl.col("changed"))
+    if released.height:
+        row = released.row(0, named=True)
+        problems.append(
+            f"{released.height} ordinary episodes were released an answer or rerouted (first {row['cell_id']} {row['task_id']})."
+        )
     free = episodes.filter(pl.col("behavior") != "sequential")
     by_plan = [n for n in point if n != "planner"] + ["interaction", "task_id", "branch_id"]
     differing = (
@@ -130,13 +136,13 @@ def check_invariants(episodes: pl.DataFrame) -> list[str]:
             f"{differing.height} non-sequential episodes change with the planner (first {differing.row(0)})."
         )
     asked = (
-        episodes.filter((pl.col("behavior") == "interactive") & (pl.col("interaction") == "once"))
+        episodes.filter(pl.col("interaction") == "once")
         .group_by("backend", "router", "task_id")
         .agg(pl.col("asked").n_unique().alias("decisions"))
         .filter(pl.col("decisions") > 1)
     )
     if asked.height:
-        problems.append(f"{asked.height} interactive tasks hold two ask decisions (first {asked.row(0)}).")
+        problems.append(f"{asked.height} tasks hold two ask decisions (first {asked.row(0)}).")
     sums = episodes.group_by("cell_id").agg((pl.col("weight") * pl.col("required")).sum().alias("w"))
     if sums["w"].n_unique() > 1:
         problems.append(f"weighted required contributions differ between cells ({sorted(set(sums['w']))}).")
