@@ -18,6 +18,7 @@ from flows import (
     cli_build,
     cli_catalog,
     cli_certify,
+    cli_explain,
     cli_ledger,
     cli_review,
     cli_routes,
@@ -46,6 +47,7 @@ __all__ = [
     "cli_build",
     "cli_catalog",
     "cli_certify",
+    "cli_explain",
     "cli_ledger",
     "cli_review",
     "cli_routes",
@@ -53,6 +55,7 @@ __all__ = [
     "main",
 ]
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")]
 RUN_FIELDS = (
     "run",
     "release",
@@ -82,7 +85,7 @@ def run(
     tasks: Annotated[int, typer.Option(min=0, help="How many tasks, 0 for all.")] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+    dry_run: DryRun = False,
     json_: Json = False,
 ) -> None:
     """The nightly chain: catalog, routing study, 288-cell factorial, checks, results page."""
@@ -156,6 +159,7 @@ def factorial_command(
     tasks: Annotated[int, typer.Option(min=0)] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
+    dry_run: DryRun = False,
     json_: Json = False,
 ) -> None:
     """The factorial alone: layers, then one subflow for each cell that is not done."""
@@ -163,6 +167,10 @@ def factorial_command(
     def work() -> dict[str, Any]:
         folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
         judges = backends_of([judge] if judge else [], option="--judge")
+        if dry_run:
+            from flows.dryrun import dry
+
+            return run_flow(lambda: dry(folder, specs, judges[0] if judges else None, evidence, tasks, study=False))
         from flows.factorial import factorial
 
         return run_flow(
@@ -172,6 +180,8 @@ def factorial_command(
         )
 
     record = guarded(json_, work)
+    if dry_run:
+        finish(json_, record, record.pop("text"), True)
     finish(
         json_, {k: record.get(k) for k in RUN_FIELDS if k in record}, _headline(record), record["status"] == "completed"
     )

@@ -1,25 +1,34 @@
-"""What a run would do: layers and cells wanted and done, and the calls, tokens and cost the rest should take. Runs nothing."""
+"""What a run would do: items wanted and done by backend and stage, and the calls, tokens and cost the rest should take. Runs nothing.
+
+An item is a row of its stage's table. A stage that is done tells its rows; of one that is not, what its done inputs decide is
+counted and the rest is bounded, so that the number is exact or marked as a most.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import sqlalchemy as sa
 
 from flows import runs
 from flows.benchmark import embedded_release
 from flows.cell import cell_done
 from flows.estimates import Size, expected, layer_size, price_of, router_sizes
 from flows.layers import wanted_tasks
-from flows.wanted import RunSpec, cell_key, chain_keys, routes_key
+from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, routes_key
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
-from tasks_lib.protocol.vocabulary import Behavior, DataAgent, Router
+from tasks_lib.models.transcripts import KIND
+from tasks_lib.protocol.vocabulary import Behavior, DataAgent, Planner, QueryMode, Router
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS, ROUTING_STUDY_ROUTERS, grid
 from tasks_lib.store.artifacts import ArtifactStore
-from tasks_lib.store.ledgers import Ledger
-from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, PLANS, ROUTES
+from tasks_lib.store.ledgers import Ledger, items
+from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, PLANS, RELEASES, ROUTES, Table
 from tasks_lib.store.settings import settings
 
 TURNS = {
@@ -31,10 +40,146 @@ TURNS = {
     Router.HERMES: 30,
 }
 PLAN_CALLS, SQL_CALLS, TOOL_STEPS = 4, {DataAgent.TEXT_TO_SQL: 1, DataAgent.ADAPTER: 2}, 30
+BOOKED = {"clarified routes": "clarified_routes", "contributions": "local_sql"}
+"""What the model calls of a stage are booked under, where that is not the stage's name."""
+
+
+@dataclass
+class Stage:
+    """One stage of one backend. `wanted`, `done`: rows; `exact`: `wanted` is no mere most. `layers`: artifacts wanted and done.
+
+    `calls_at_most`: model calls that the rest can make when nothing is shared and every episode uses all its turns.
+    `calls_stored`: those of this backend and stage in the ledger, whatever run asked for them: a run that was stopped finds its own.
+    """
+
+    name: str
+    wanted: int = 0
+    done: int = 0
+    exact: bool = True
+    layers: int = 0
+    layers_done: int = 0
+    calls_at_most: int = 0
+    calls_stored: int = 0
+
+    @property
+    def to_run(self) -> int:
+        return self.wanted - self.done
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "stage": self.name,
+            "wanted": self.wanted,
+            "done": self.done,
+            "to_run": self.to_run,
+            "exact": self.exact,
+            "calls_at_most": self.calls_at_most,
+            "calls_stored": self.calls_stored,
+        }
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """Counts of the release: `units` of all tasks, one a branch; the two branches of an interactive task are two episodes."""
+
+    tasks: int
+    interactive: int
+    units: int
+
+    @property
+    def branches(self) -> int:
+        return 2 * self.interactive
+
+
+class _Count:
+    """Books the artifacts of one backend as stages, and what is left to do by layer as `estimates` names layers."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self.store = store
+        self.stages: dict[str, Stage] = {}
+        self.todo: Counter[str] = Counter()
+
+    def add(
+        self, stage: str, table: Table, key: str, rows: tuple[int, bool], calls: int, layer: tuple[str, int]
+    ) -> None:
+        """Book one artifact. `rows`: (rows it will hold, exact). `calls`: the most it takes. `layer`: (name, items) to estimate."""
+        place = self.stages.setdefault(stage, Stage(stage))
+        record = self.store.record(table, key) if self.store.ok(table, key) else None
+        wanted, exact = (record.rows, True) if record else rows
+        place.wanted += wanted
+        place.exact &= exact
+        place.layers += 1
+        if record:
+            place.done += wanted
+            place.layers_done += 1
+        else:
+            place.calls_at_most += calls
+            self.todo[layer[0]] += layer[1]
+
+
+def stages_of(
+    run: RunSpec, backend: BackendSpec, tasks: _Tasks, store: ArtifactStore, study: bool = True
+) -> tuple[list[Stage], Counter[str]]:
+    """(stages in order, items to do by layer as `estimates` names layers). `study`: the routers of the routing study too."""
+    count, n = _Count(store), tasks.tasks
+    for router in ROUTING_STUDY_ROUTERS if study else FACTORIAL_ROUTERS:
+        key = routes_key(run, backend, router)
+        count.add("routes", ROUTES, key, (n, True), n * TURNS[router], (f"routes {router}", n))
+    chains = {router: chain_keys(run, backend, router) for router in FACTORIAL_ROUTERS}
+    for router, chain in chains.items():
+        asked, released, planned = _decided(store, chain, tasks)
+        again, plans = released[0], planned[0] // len(Planner)
+        asks = tasks.interactive
+        count.add("asks", ASKS, chain.asks, (asks, True), asks, ("asks", asks))
+        count.add("releases", RELEASES, chain.releases, asked, 0, ("releases", 0))
+        layer = (f"clarified routes {router}", again)
+        count.add("clarified routes", ROUTES, chain.clarified, released, again * TURNS[router], layer)
+        count.add("plans", PLANS, chain.plans, planned, plans * PLAN_CALLS, ("plans", plans))
+        drafts = len(QueryMode) * (tasks.units + again)
+        for agent, key in chain.contributions.items():
+            most = drafts * (TOOL_STEPS if agent is DataAgent.ADAPTER else SQL_CALLS[agent])
+            layer = ("local_sql", drafts * SQL_CALLS[agent])
+            count.add("contributions", CONTRIBUTIONS, key, (drafts * len(Planner), released[1]), most, layer)
+    cells = grid([backend.name])
+    done = sum(cell_done(store, cell_key(run, c, chains[c.router])) for c in cells)
+    return [*count.stages.values(), Stage("cells", len(cells), done, True, len(cells), done)], count.todo
+
+
+def _decided(
+    store: ArtifactStore, chain: ChainKeys, tasks: _Tasks
+) -> tuple[tuple[int, bool], tuple[int, bool], tuple[int, bool]]:
+    """(rows, exact) of releases, clarified routes and plans, as far as what they follow from is done."""
+    asked, released = (tasks.branches, False), (tasks.branches, False)
+    if store.ok(ASKS, chain.asks):
+        asked = (2 * int(store.read(ASKS, chain.asks)["ask"].sum()), True)
+        released = (asked[0], not asked[0])
+    if store.ok(RELEASES, chain.releases):
+        released = (int(store.read(RELEASES, chain.releases)["released"].sum()), True)
+    planned = (2 * (tasks.tasks + released[0]), False)
+    if store.ok(ROUTES, chain.routes) and store.ok(ROUTES, chain.clarified):
+        frames = [store.read(ROUTES, key) for key in (chain.routes, chain.clarified)]
+        planned = (2 * sum(int((frame["selected"].list.len() > 1).sum()) for frame in frames), True)
+    return asked, released, planned
+
+
+def stored_calls(ledger: Ledger, backend: str) -> Counter[str]:
+    """Model calls of a backend in the ledger, by the layer they are booked under: what a run that was stopped left."""
+    query = sa.select(items.c.meta).where(items.c.kind == KIND, items.c.state == "done")
+    found: Counter[str] = Counter()
+    with ledger.engine.connect() as connection:
+        for row in connection.execute(query):
+            meta = json.loads(row.meta)
+            if meta.get("backend") == backend:
+                found[meta["layer"]] += 1
+    return found
 
 
 async def dry(
-    folder: str, backends: Sequence[BackendSpec], judge: BackendSpec | None, evidence: str, tasks: int
+    folder: str,
+    backends: Sequence[BackendSpec],
+    judge: BackendSpec | None,
+    evidence: str,
+    tasks: int,
+    study: bool = True,
 ) -> dict[str, Any]:
     """Counts by backend; the upper bounds assume nothing is shared and every episode uses all its turns.
 
@@ -45,55 +190,29 @@ async def dry(
     store = ArtifactStore(settings().resolved_store_url)
     contracts = [load(run.release).contracts[t] for t in wanted_tasks(run)]
     interactive = sum(c.behavior is Behavior.INTERACTIVE for c in contracts)
-    units = sum(len(c.unit_ids) for c in contracts)
+    counted = _Tasks(len(contracts), interactive, sum(len(c.unit_ids) for c in contracts))
     found: dict[str, Any] = {}
     ledger = Ledger(settings().resolved_ledger_url)
     measured: dict[str, dict[Router, Size]] = {}
     for backend in run.backends:
-        calls = 0
-        layers = {"wanted": 0, "done": 0}
-        wanted: Counter[str] = Counter()
-
-        def count(
-            done: bool,
-            at_most: int,
-            layer: str,
-            number: int,
-            layers: dict[str, int] = layers,
-            wanted: Counter[str] = wanted,
-        ) -> int:
-            layers["wanted"] += 1
-            layers["done"] += done
-            wanted[layer] += 0 if done else number
-            return 0 if done else at_most
-
-        for router in ROUTING_STUDY_ROUTERS:
-            done = store.ok(ROUTES, routes_key(run, backend, router))
-            calls += count(done, len(contracts) * TURNS[router], f"routes {router}", len(contracts))
-        for router in FACTORIAL_ROUTERS:
-            chain = chain_keys(run, backend, router)
-            branches = 2 * interactive
-            calls += count(store.ok(ASKS, chain.asks), interactive, "asks", interactive)
-            calls += count(
-                store.ok(ROUTES, chain.clarified), branches * TURNS[router], f"clarified routes {router}", branches
-            )
-            plans = len(contracts) + branches
-            calls += count(store.ok(PLANS, chain.plans), plans * PLAN_CALLS, "plans", plans)
-            for agent, key in chain.contributions.items():
-                drafts = 3 * (units + interactive)
-                most = drafts * (TOOL_STEPS if agent is DataAgent.ADAPTER else SQL_CALLS[agent])
-                calls += count(store.ok(CONTRIBUTIONS, key), most, "local_sql", drafts * SQL_CALLS[agent])
-        cells = grid([backend.name])
-        cells_done = sum(cell_done(store, cell_key(run, c, chain_keys(run, backend, c.router))) for c in cells)
+        stages, todo = stages_of(run, backend, counted, store, study)
+        stored = stored_calls(ledger, backend.name)
+        for stage in stages:
+            stage.calls_stored = stored[BOOKED.get(stage.name, stage.name)]
+        cells = stages[-1]
         found[backend.name] = {
-            "layers": layers,
-            "cells": len(cells),
-            "cells_done": cells_done,
-            "model_calls_at_most": calls,
-            "expected": expected(await _sized(run, backend, wanted, ledger, measured), price_of(backend)),
+            "layers": {
+                "wanted": sum(s.layers for s in stages[:-1]),
+                "done": sum(s.layers_done for s in stages[:-1]),
+            },
+            "stages": [s.as_json() for s in stages],
+            "cells": cells.wanted,
+            "cells_done": cells.done,
+            "model_calls_at_most": sum(s.calls_at_most for s in stages),
+            "expected": expected(await _sized(run, backend, todo, ledger, measured), price_of(backend)),
         }
     ledger.close()
-    lines = [f"run {run.run_id} on {release}: {len(contracts)} tasks"]
+    lines = [f"run {run.run_id} on {release}: {len(contracts)} tasks; items of each stage:", *table(found)]
     lines += [
         f"{name}: layers {f['layers']['done']} of {f['layers']['wanted']} done, cells {f['cells_done']} of {f['cells']} done, "
         f"at most {f['model_calls_at_most']} model calls to make; {_expectation(f['expected'])}"
@@ -107,6 +226,24 @@ async def dry(
         "backends": found,
         "text": "\n".join(lines),
     }
+
+
+def table(found: Mapping[str, Any]) -> list[str]:
+    """Lines of one text table of all backends and stages; ≤ marks a number that is a most until what it follows from is done."""
+    rows = [("backend", "stage", "wanted", "done", "to run", "calls stored")]
+    for name, plan in found.items():
+        for stage in plan["stages"]:
+            most = "" if stage["exact"] else "≤ "
+            left = f"{most if stage['to_run'] else ''}{stage['to_run']:,}"
+            done, calls = f"{stage['done']:,}", f"{stage['calls_stored']:,}"
+            rows.append((name, stage["stage"], f"{most}{stage['wanted']:,}", done, left, calls))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
 
 
 async def _sized(

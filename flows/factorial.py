@@ -21,6 +21,7 @@ from flows.blocks import AnyBackend, opened
 from flows.cell import cell as cell_flow
 from flows.cell import cell_done
 from flows.counts import shared_counts
+from flows.explain import save_keys
 from flows.layers import ensure_chain, wanted_tasks
 from flows.liveness import alive
 from flows.runtime import say
@@ -36,6 +37,7 @@ from tasks_lib.scoring.publish import publish
 from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.sql.faults import DatabaseFault
 from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.keys import noted_keys
 from tasks_lib.store.schemas import METRICS
 from tasks_lib.store.settings import settings
 
@@ -106,8 +108,10 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
     say(f"factorial {run.run_id}: layers of {len(run.backends)} backends")
     layers = await compute_layers(run, invocation)
     cells = grid([b.name for b in run.backends])
-    chains = {(b.name, r): chain_keys(run, b, r) for b in run.backends for r in FACTORIAL_ROUTERS}
-    keys = {c.cell_id: cell_key(run, c, chains[(c.backend, c.router)]) for c in cells}
+    with noted_keys() as noted:
+        chains = {(b.name, r): chain_keys(run, b, r) for b in run.backends for r in FACTORIAL_ROUTERS}
+        keys = {c.cell_id: cell_key(run, c, chains[(c.backend, c.router)]) for c in cells}
+    save_keys(run.run_id, keys, noted)
     ready = [c for c in cells if (c.backend, c.router) in layers.keys]
     record["cells_started"] = await fan_out(run, ready, keys)
     record["cell_keys"] = {c.cell_id: keys[c.cell_id] for c in ready}

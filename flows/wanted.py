@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import DataAgent, Router
+from tasks_lib.sql.comparators import COMPARATOR_VERSION
 from tasks_lib.store.keys import artifact_key, code_digest, digest
 
 TRIAL = 0
@@ -149,7 +150,13 @@ def chain_keys(run: RunSpec, backend: BackendSpec, router: Router) -> ChainKeys:
         agent: artifact_key(
             "contributions@1",
             {"routes": routes, "clarified": clarified, "releases": releases, "plans": plans, "release": run.manifest},
-            {**base, "agent": agent, "evidence": run.evidence, "code": code_digest(*LOCAL_CODE)},
+            {
+                **base,
+                "agent": agent,
+                "evidence": run.evidence,
+                "comparators": {str(corpus): version for corpus, version in COMPARATOR_VERSION.items()},
+                "code": code_digest(*LOCAL_CODE),
+            },
         )
         for agent in DataAgent
     }
