@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -97,6 +98,9 @@ _DECODERS: dict[str, Callable[[Any], Value]] = {
     "array": lambda items: tuple(decoded(item) for item in items),
 }
 
+_IN_PLACE: dict[str, Callable[[Any], Value]] = {**_DECODERS, "array": tuple}
+"""Decoders for the JSON reader itself, which meets the items of an array before the array."""
+
 _PLAIN = frozenset({type(None), bool, int, str})
 
 
@@ -116,6 +120,11 @@ def decoded(value: object) -> Value:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ValueError(f"A stored result holds {value!r}, which is no tagged value of format {FORMAT}.")
+
+
+def _tagged(node: dict[str, Any]) -> Value:
+    ((tag, body),) = node.items()
+    return _IN_PLACE[tag](body)
 
 
 def row_bytes(row: Iterable[Value]) -> bytes:
@@ -144,12 +153,18 @@ class CanonicalResult:
     @classmethod
     def from_bytes(cls, data: bytes) -> CanonicalResult:
         """Read the byte form. Raises ValueError when it is of another format."""
-        lines = data.split(b"\n")
-        header = json.loads(lines[0]) if lines[0] else {}
+        first, _, rest = data.partition(b"\n")
+        header = json.loads(first) if first else {}
         if header.get("format") != FORMAT:
             raise ValueError(f"A stored result begins with {data[:40]!r}, expected format {FORMAT}; run the SQL again.")
-        rows = tuple(tuple(decoded(cell) for cell in json.loads(line)) for line in lines[1:] if line)
-        return cls(tuple(header["columns"]), rows)
+        # One JSON text of all rows: line ends stand between rows only, since those in texts are escaped.
+        rows = json.loads(b"[%s]" % rest.rstrip(b"\n").replace(b"\n", b","), object_hook=_tagged)
+        return cls(tuple(header["columns"]), tuple(map(tuple, rows)))
+
+    @cached_property
+    def value_types(self) -> frozenset[type]:
+        """The types of the values, array items apart."""
+        return frozenset(map(type, chain.from_iterable(self.rows)))
 
     @cached_property
     def digest(self) -> str:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal
+from operator import ne
 from uuid import UUID
 
 from tasks_lib.protocol.vocabulary import Corpus
@@ -45,36 +46,65 @@ def compare(corpus: Corpus, gold: CanonicalResult, predicted: CanonicalResult, o
 
     Both must come from statements that really ran: a missing or failed statement has no result and is never compared.
     """
-    rule, equal_rows = _rule(corpus, ordered)
-    equal = len(gold.columns) == len(predicted.columns) and equal_rows(gold.rows, predicted.rows)
-    return Comparison(equal, rule, COMPARATOR_VERSION[corpus])
+    equal = len(gold.columns) == len(predicted.columns) and _EQUAL[rule_name(corpus, ordered)](gold, predicted)
+    return Comparison(equal, rule_name(corpus, ordered), COMPARATOR_VERSION[corpus])
 
 
 def rule_name(corpus: Corpus, ordered: bool) -> str:
     """Return the name of the rule that `compare` applies."""
-    return _rule(corpus, ordered)[0]
+    match corpus:
+        case Corpus.SPIDER:
+            return "spider/ordered" if ordered else "spider/multiset"
+        case Corpus.BIRD:
+            return "bird/set"
+        case Corpus.LIVESQLBENCH:
+            return "livesqlbench/round2_set"
 
 
 Rows = tuple[tuple[Value, ...], ...]
+Table = Callable[[Iterable[tuple[Hashable, ...]]], object]
 
 
-def _rule(corpus: Corpus, ordered: bool) -> tuple[str, Callable[[Rows, Rows], bool]]:
-    match corpus:
-        case Corpus.SPIDER if ordered:
-            return "spider/ordered", lambda gold, other: _keys(gold, _exact) == _keys(other, _exact)
-        case Corpus.SPIDER:
-            return "spider/multiset", lambda gold, other: Counter(_keys(gold, _exact)) == Counter(_keys(other, _exact))
-        case Corpus.BIRD:
-            return "bird/set", lambda gold, other: set(_keys(gold, _exact)) == set(_keys(other, _exact))
-        case Corpus.LIVESQLBENCH:
-            return (
-                "livesqlbench/round2_set",
-                lambda gold, other: set(_keys(gold, _rounded)) == set(_keys(other, _rounded)),
-            )
+def _exactly(gold: CanonicalResult, other: CanonicalResult, table: Table) -> bool:
+    """Whether `table` (the rows in order, counted, or as a set) of both is equal, values being compared exactly."""
+    plain = gold.value_types <= _AS_PYTHON and other.value_types <= _AS_PYTHON
+    if plain:
+        # Python's own comparison is then ours, but for NaN, which it calls unequal to itself.
+        if table(gold.rows) == table(other.rows):
+            return True
+        if not any(_holds_nan(side) for side in (gold, other)):
+            return False
+    return table(_keys(gold.rows, _exact)) == table(_keys(other.rows, _exact))
+
+
+def _counted(rows: Iterable[tuple[Hashable, ...]]) -> dict[tuple[Hashable, ...], int]:
+    return dict(Counter(rows))  # Counter's own equality is a loop in Python
+
+
+_AS_PYTHON = frozenset({type(None), int, float, str, bytes})
+"""Types whose values are equal here when Python says so. Not bool: Python's True is 1, a database's is not."""
+
+
+def _holds_nan(side: CanonicalResult) -> bool:
+    return float in side.value_types and any(any(map(ne, row, row)) for row in side.rows)
+
+
+_EQUAL: dict[str, Callable[[CanonicalResult, CanonicalResult], bool]] = {
+    "spider/ordered": lambda gold, other: len(gold.rows) == len(other.rows) and _exactly(gold, other, tuple),
+    "spider/multiset": lambda gold, other: len(gold.rows) == len(other.rows) and _exactly(gold, other, _counted),
+    "bird/set": lambda gold, other: _exactly(gold, other, frozenset),
+    "livesqlbench/round2_set": lambda gold, other: (
+        frozenset(_keys(gold.rows, _rounded)) == frozenset(_keys(other.rows, _rounded))
+    ),
+}
 
 
 def _keys(rows: Rows, number: Callable[[int | float | Decimal], Hashable]) -> list[tuple[Hashable, ...]]:
-    return [tuple(_key(value, number) for value in row) for row in rows]
+    return [tuple([value if type(value) in _ITSELF else _key(value, number) for value in row]) for row in rows]
+
+
+_ITSELF = frozenset({type(None), int, str, bytes})
+"""Types whose values are their own key. An int equals the float and the Decimal of its value, also where those are rounded."""
 
 
 def _key(value: Value, number: Callable[[int | float | Decimal], Hashable]) -> Hashable:
