@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def _quantity(turns: Sequence[Row], name: str) -> list[int | None]:
     handed = submissions(turns)
     if name == "submissions":
         return [len(handed)]
-    return [sum(a != b for a, b in zip(handed, handed[1:], strict=False))]
+    return [sum(a != b for a, b in pairwise(handed))]
 
 
 def usage_rows(backend: str, router: str, task_ids: Sequence[str], turns: Iterable[Row]) -> list[dict[str, Any]]:
