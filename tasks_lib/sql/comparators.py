@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -61,7 +61,7 @@ def rule_name(corpus: Corpus, ordered: bool) -> str:
             return "livesqlbench/round2_set"
 
 
-Rows = tuple[tuple[Value, ...], ...]
+Rows = Sequence[tuple[Value, ...]]
 Table = Callable[[Iterable[tuple[Hashable, ...]]], object]
 
 
@@ -74,7 +74,7 @@ def _exactly(gold: CanonicalResult, other: CanonicalResult, table: Table) -> boo
             return True
         if not any(_holds_nan(side) for side in (gold, other)):
             return False
-    return table(_keys(gold.rows, _exact)) == table(_keys(other.rows, _exact))
+    return table(row_keys(gold.rows, exact)) == table(row_keys(other.rows, exact))
 
 
 def _counted(rows: Iterable[tuple[Hashable, ...]]) -> dict[tuple[Hashable, ...], int]:
@@ -94,12 +94,13 @@ _EQUAL: dict[str, Callable[[CanonicalResult, CanonicalResult], bool]] = {
     "spider/multiset": lambda gold, other: len(gold.rows) == len(other.rows) and _exactly(gold, other, _counted),
     "bird/set": lambda gold, other: _exactly(gold, other, frozenset),
     "livesqlbench/round2_set": lambda gold, other: (
-        frozenset(_keys(gold.rows, _rounded)) == frozenset(_keys(other.rows, _rounded))
+        frozenset(row_keys(gold.rows, rounded)) == frozenset(row_keys(other.rows, rounded))
     ),
 }
 
 
-def _keys(rows: Rows, number: Callable[[int | float | Decimal], Hashable]) -> list[tuple[Hashable, ...]]:
+def row_keys(rows: Rows, number: Callable[[int | float | Decimal], Hashable]) -> list[tuple[Hashable, ...]]:
+    """Return a hashable row for every row: equal where the values are, numbers by what `number` makes of them."""
     return [tuple([value if type(value) in _ITSELF else _key(value, number) for value in row]) for row in rows]
 
 
@@ -129,7 +130,7 @@ def _key(value: Value, number: Callable[[int | float | Decimal], Hashable]) -> H
             return (type(value).__name__, value)
 
 
-def _exact(value: int | float | Decimal) -> Hashable:
+def exact(value: int | float | Decimal) -> Hashable:
     """Python's int, float and Decimal hash and compare exactly by value; NaN alone needs a name (NaN = NaN in SQL)."""
     return ("nan",) if _is_nan(value) else value
 
@@ -142,14 +143,14 @@ _WIDE = Context(prec=200_000, rounding=ROUND_HALF_UP)  # PostgreSQL's numeric: u
 _CENT = Decimal("0.01")
 
 
-def _rounded(value: int | float | Decimal) -> Hashable:
+def rounded(value: int | float | Decimal) -> Hashable:
     """Round to two decimals, halves away from zero. A float goes through its shortest text: 2.675 rounds to 2.68."""
     if _is_nan(value):
         return ("nan",)
-    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if exact.is_infinite():  # not math.isinf: it goes through float, where 10**309 is infinite
-        return exact
-    return exact.quantize(_CENT, context=_WIDE)
+    whole = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if whole.is_infinite():  # not math.isinf: it goes through float, where 10**309 is infinite
+        return whole
+    return whole.quantize(_CENT, context=_WIDE)
 
 
 def _json_key(text: str) -> Hashable:
