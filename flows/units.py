@@ -6,26 +6,33 @@ Corpora are read and audited side by side: while one waits for its database serv
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import uuid
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 from prefect import flow
+from pydantic import Field
 
 from tasks_lib.corpora import tasks as corpora_tasks
+from tasks_lib.corpora.certificate import GoldCertificate, certify
 from tasks_lib.corpora.layer import read_source
 from tasks_lib.corpora.model import CorpusSource
 from tasks_lib.protocol.vocabulary import Corpus
+from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.jobs import Job
 from tasks_lib.store.keys import artifact_key, code_digest
+from tasks_lib.store.ledgers import Ledger
 from tasks_lib.store.schemas import UNITS
 from tasks_lib.store.settings import settings
 from tasks_lib.store.tasks import ensure
 
 AUDIT_CODE = ("tasks_lib/corpora", "tasks_lib/sql", "tasks_lib/protocol")
+CERTIFICATE_ROUNDS = 2
 
 Audited = tuple[CorpusSource, pl.DataFrame]
 """A corpus and its rows of `units`."""
@@ -66,8 +73,26 @@ async def _audited(corpus: Corpus, root: Path, invocation: str) -> Audited:
     return source, store.read(UNITS, key)
 
 
+async def certified(source: CorpusSource, rows: pl.DataFrame) -> GoldCertificate:
+    """The gold certificate of an audited corpus. Every round runs anew, in a ledger that is thrown away afterwards."""
+    with tempfile.TemporaryDirectory(prefix="dsabench-certificate-") as folder:
+        async with AsyncExitStack() as held:
+            runners = []
+            for number in range(CERTIFICATE_ROUNDS):
+                ledger = Ledger(f"sqlite:///{folder}/round-{number}.sqlite", run="certificate")
+                held.callback(ledger.close)
+                runners.append(await held.enter_async_context(SqlRunner(ledger)))
+            return await certify(source, rows.to_dicts(), runners)
+
+
 @flow(name="units", flow_run_name="units")
-async def units(spider: str = "", bird: str = "", livesqlbench: str = "", out: str = "") -> dict[str, Any]:
+async def units(
+    spider: str = "",
+    bird: str = "",
+    livesqlbench: str = "",
+    out: str = "",
+    certificate: Annotated[bool, Field(strict=True)] = False,
+) -> dict[str, Any]:
     """Audit corpora and write the page of counts.
 
     Args:
@@ -75,6 +100,7 @@ async def units(spider: str = "", bird: str = "", livesqlbench: str = "", out: s
         bird: Folder of BIRD in its official layout.
         livesqlbench: Folder of LiveSQLBench.
         out: HTML file to write; without it `reports/units.html` in the home folder.
+        certificate: Run every usable gold twice more, apart from the audit, and judge it against itself.
     """
     from tasks_lib.reporting.units_page import Corpus as Told
     from tasks_lib.reporting.units_page import as_json, write_page
@@ -92,4 +118,9 @@ async def units(spider: str = "", bird: str = "", livesqlbench: str = "", out: s
         for source, rows in found
     ]
     page = write_page(told, Path(out) if out else settings().home / "reports" / "units.html")
-    return {**as_json(told), "page": str(page)}
+    report = {**as_json(told), "page": str(page)}
+    if certificate:
+        proven = [await certified(source, rows) for source, rows in found]
+        corpora = {str(proof.corpus): proof.as_json() for proof in proven}
+        report["certificate"] = {"ok": all(proof.ok for proof in proven), "by_corpus": corpora}
+    return report
