@@ -779,6 +779,24 @@ INTERVALS = _table(
         ("seed", INT, "seed"),
     ],
 )
+DISAGREEMENT = _table(
+    "disagreement",
+    1,
+    "What a run's verdicts would be under other rules of comparing: those of the other corpora and the published one of its own.",
+    ("backend", "corpus", "rule", "reason"),
+    [
+        ("backend", STR, "backend"),
+        ("corpus", STR, "corpus of the verdicts"),
+        ("rule", STR, "rule they are read under: a corpus's, or <corpus>_published of its own evaluator"),
+        ("reason", STR, "all, or the differences of the rules that change these verdicts, joined by +"),
+        ("verdicts", INT, "stored verdicts that rest on a result"),
+        ("to_right", INT, "of these, wrong ones that become right"),
+        ("to_wrong", INT, "right ones that become wrong"),
+        ("numerator", REAL, "weighted right contributions as judged, over the backend's 72 cells"),
+        ("other_numerator", REAL, "the same with the changes of this row"),
+        ("denominator", REAL, "weighted required contributions over the cells; EA-Micro is a numerator by this"),
+    ],
+)
 AUDIT = _table(
     "audit",
     3,
