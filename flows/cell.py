@@ -50,7 +50,7 @@ def score_cell(run: RunSpec, cell: Cell) -> dict[str, Any]:
     keys = {**chain.inputs(), "contributions": chain.contributions[cell.data_agent]}
     contracts = load(run.release).contracts
     targets = episodes_of(contracts[t] for t in wanted_tasks(run))
-    episodes, metrics = cell_tables(cell, targets, layers_of(store, keys))
+    episodes, metrics = cell_tables(cell, targets, layers_of(store, keys), run.ask_scope)
     store.write(EPISODES, key, episodes, inputs=keys)
     store.write(METRICS, key, metrics, inputs=keys)
     values = metrics.filter(metrics["slice"] == "all")

@@ -39,6 +39,7 @@ from flows.cli_support import (
     run_flow,
 )
 from flows.runtime import prepare
+from tasks_lib.protocol.vocabulary import AskScope, PlannerLanguage
 
 __all__ = [
     "app",
@@ -55,6 +56,10 @@ __all__ = [
     "main",
 ]
 
+AskScopeOption = Annotated[
+    AskScope, typer.Option(help="Tasks on which agents may ask; all also counts needless questions.")
+]
+PlannerLanguageOption = Annotated[PlannerLanguage, typer.Option(help="Language of the LLM planner's instructions.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")]
 RUN_FIELDS = (
     "run",
@@ -82,6 +87,8 @@ def run(
     backends_file: BackendsOption = None,
     judge: Annotated[str | None, typer.Option(help="Judge backend as JSON; default offline/hybrid.")] = None,
     evidence: Annotated[Literal["unit", "privileged_only"], typer.Option(help="When BIRD evidence travels.")] = "unit",
+    ask_scope: AskScopeOption = "interactive",
+    planner_language: PlannerLanguageOption = "en",
     tasks: Annotated[int, typer.Option(min=0, help="How many tasks, 0 for all.")] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
@@ -93,16 +100,15 @@ def run(
     def work() -> dict[str, Any]:
         folder = folder_of(release, "--release")
         specs = backends_of(backend, backends_file)
-        judges = backends_of([judge] if judge else [], option="--judge")
+        judging = next(iter(backends_of([judge] if judge else [], option="--judge")), None)
         if dry_run:
             from flows.dryrun import dry
 
-            return run_flow(lambda: dry(folder, specs, judges[0] if judges else None, evidence, tasks))
+            return run_flow(lambda: dry(folder, specs, judging, evidence, ask_scope, planner_language, tasks))
         from flows.nightly import nightly
 
-        return run_flow(
-            lambda: nightly(folder, specs or None, judges[0] if judges else None, evidence, tasks, max_calls, max_cost)
-        )
+        chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
+        return run_flow(lambda: nightly(*chosen, max_calls, max_cost))
 
     record = guarded(json_, work)
     if dry_run:
@@ -156,6 +162,8 @@ def factorial_command(
     backends_file: BackendsOption = None,
     judge: Annotated[str | None, typer.Option()] = None,
     evidence: Annotated[Literal["unit", "privileged_only"], typer.Option()] = "unit",
+    ask_scope: AskScopeOption = "interactive",
+    planner_language: PlannerLanguageOption = "en",
     tasks: Annotated[int, typer.Option(min=0)] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
@@ -166,18 +174,17 @@ def factorial_command(
 
     def work() -> dict[str, Any]:
         folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
-        judges = backends_of([judge] if judge else [], option="--judge")
+        judging = next(iter(backends_of([judge] if judge else [], option="--judge")), None)
         if dry_run:
             from flows.dryrun import dry
 
-            return run_flow(lambda: dry(folder, specs, judges[0] if judges else None, evidence, tasks, study=False))
+            return run_flow(
+                lambda: dry(folder, specs, judging, evidence, ask_scope, planner_language, tasks, study=False)
+            )
         from flows.factorial import factorial
 
-        return run_flow(
-            lambda: factorial(
-                folder, specs or None, judges[0] if judges else None, evidence, tasks, max_calls, max_cost
-            )
-        )
+        chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
+        return run_flow(lambda: factorial(*chosen, max_calls, max_cost))
 
     record = guarded(json_, work)
     if dry_run:

@@ -24,7 +24,7 @@ from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, routes_key
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.transcripts import KIND
-from tasks_lib.protocol.vocabulary import Behavior, DataAgent, Planner, QueryMode, Router
+from tasks_lib.protocol.vocabulary import AskScope, Behavior, DataAgent, Planner, PlannerLanguage, QueryMode, Router
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS, ROUTING_STUDY_ROUTERS, grid
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger, items
@@ -126,9 +126,9 @@ def stages_of(
         count.add("routes", ROUTES, key, (n, True), n * TURNS[router], (f"routes {router}", n))
     chains = {router: chain_keys(run, backend, router) for router in FACTORIAL_ROUTERS}
     for router, chain in chains.items():
-        asked, released, planned = _decided(store, chain, tasks)
+        asked, released, planned = _decided(store, chain, tasks, run.ask_scope)
         again, plans = released[0], planned[0] // len(Planner)
-        asks = tasks.interactive
+        asks = tasks.interactive if run.ask_scope == "interactive" else tasks.tasks
         count.add("asks", ASKS, chain.asks, (asks, True), asks, ("asks", asks))
         count.add("releases", RELEASES, chain.releases, asked, 0, ("releases", 0))
         layer = (f"clarified routes {router}", again)
@@ -145,12 +145,14 @@ def stages_of(
 
 
 def _decided(
-    store: ArtifactStore, chain: ChainKeys, tasks: _Tasks
+    store: ArtifactStore, chain: ChainKeys, tasks: _Tasks, ask_scope: AskScope
 ) -> tuple[tuple[int, bool], tuple[int, bool], tuple[int, bool]]:
     """(rows, exact) of releases, clarified routes and plans, as far as what they follow from is done."""
     asked, released = (tasks.branches, False), (tasks.branches, False)
     if store.ok(ASKS, chain.asks):
-        asked = (2 * int(store.read(ASKS, chain.asks)["ask"].sum()), True)
+        # Only questions on interactive tasks are released an answer; the table does not tell which those are.
+        asks = min(int(store.read(ASKS, chain.asks)["ask"].sum()), tasks.interactive)
+        asked = (2 * asks, ask_scope == "interactive" or not asks)
         released = (asked[0], not asked[0])
     if store.ok(RELEASES, chain.releases):
         released = (int(store.read(RELEASES, chain.releases)["released"].sum()), True)
@@ -178,6 +180,8 @@ async def dry(
     backends: Sequence[BackendSpec],
     judge: BackendSpec | None,
     evidence: str,
+    ask_scope: AskScope,
+    planner_language: PlannerLanguage,
     tasks: int,
     study: bool = True,
 ) -> dict[str, Any]:
@@ -186,7 +190,7 @@ async def dry(
     What is expected takes as many turns as an offline policy took, one call a plan and the fewest an agent can make.
     """
     release = Path(folder) if folder else await embedded_release()
-    run = runs.spec_of(release, backends, judge, evidence, tasks)
+    run = runs.spec_of(release, backends, judge, evidence, tasks, ask_scope, planner_language)
     store = ArtifactStore(settings().resolved_store_url)
     contracts = [load(run.release).contracts[t] for t in wanted_tasks(run)]
     interactive = sum(c.behavior is Behavior.INTERACTIVE for c in contracts)

@@ -22,7 +22,7 @@ from flows.cell import cell as cell_flow
 from flows.cell import cell_done
 from flows.counts import shared_counts
 from flows.explain import save_keys
-from flows.layers import ensure_chain, wanted_tasks
+from flows.layers import ensure_chain, ensure_clarified_turns, ensure_turns, wanted_tasks
 from flows.liveness import alive
 from flows.runtime import say
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
@@ -31,7 +31,7 @@ from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.budget import limited
 from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
 from tasks_lib.protocol.records import Cell
-from tasks_lib.protocol.vocabulary import Router
+from tasks_lib.protocol.vocabulary import AskScope, PlannerLanguage, Router
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS, grid
 from tasks_lib.scoring.publish import publish
 from tasks_lib.scoring.targets import episodes_of
@@ -47,9 +47,10 @@ FAULTS = (ProviderUnavailable, BackendMisconfigured, DatabaseFault)
 
 @dataclass
 class Layers:
-    """Keys of the chains that are done, and why others are not."""
+    """Keys of the chains that are done, of the transcripts of their initial and clarified routes, and why others are not."""
 
     keys: dict[tuple[str, Router], ChainKeys] = field(default_factory=dict)
+    turns: dict[tuple[str, Router], dict[str, str]] = field(default_factory=dict)
     missing: dict[tuple[str, Router], str] = field(default_factory=dict)
 
 
@@ -60,7 +61,12 @@ async def compute_layers(run: RunSpec, invocation: str) -> Layers:
 
     async def one(backend: BackendSpec, router: Router) -> None:
         try:
-            layers.keys[(backend.name, router)] = await ensure_chain(run, backend, router, invocation)
+            chain = await ensure_chain(run, backend, router, invocation)
+            layers.turns[(backend.name, router)] = {
+                "routes": await ensure_turns(run, backend, router, invocation),
+                "clarified": await ensure_clarified_turns(run, backend, router, invocation),
+            }
+            layers.keys[(backend.name, router)] = chain
         except FAULTS as error:
             layers.missing[(backend.name, router)] = str(error)
             log.error("%s %s is not complete: %s", backend.name, router, error)
@@ -117,6 +123,7 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
     record["cell_keys"] = {c.cell_id: keys[c.cell_id] for c in ready}
     record["cells"] = len(ready)
     record["chains"] = {f"{b} {r}": asdict(k) for (b, r), k in layers.keys.items()}
+    record["turns"] = {f"{b} {r}": k for (b, r), k in sorted(layers.turns.items())}
     if layers.missing:
         reasons = "; ".join(f"{b} {r}: {why}" for (b, r), why in sorted(layers.missing.items()))
         record |= {
@@ -171,6 +178,8 @@ async def factorial(
     backends: list[AnyBackend] | None = None,
     judge: AnyBackend | None = None,
     evidence: Literal["unit", "privileged_only"] = "unit",
+    ask_scope: AskScope = "interactive",
+    planner_language: PlannerLanguage = "en",
     tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
     max_calls: Annotated[int, Field(strict=True, ge=0)] = 0,
     max_cost: Annotated[float, Field(ge=0)] = 0.0,
@@ -182,6 +191,8 @@ async def factorial(
         backends: Backends to evaluate, written out or saved as blocks; none means the four offline policies.
         judge: Backend that judges clarification questions; none means offline/hybrid.
         evidence: Whether BIRD evidence travels with every request, or with privileged questions only.
+        ask_scope: Tasks on which agents may ask: the interactive ones, or all, which also counts needless questions.
+        planner_language: Language in which the LLM planner is told what to do; requests stay as they are.
         tasks: How many tasks, 0 for all.
         max_calls: Stop before more model calls than this are sent, 0 for no limit.
         max_cost: Stop before more US dollars than this are spent, 0 for no limit.
@@ -189,7 +200,7 @@ async def factorial(
     with limited(max_calls, max_cost), opened(backends, judge) as (specs, judging):
         async with alive():
             folder = Path(release) if release else await embedded_release()
-            run = runs.spec_of(folder, specs, judging, evidence, tasks)
+            run = runs.spec_of(folder, specs, judging, evidence, tasks, ask_scope, planner_language)
             record = await run_factorial(run)
     if record["cells"]:
         metrics = ArtifactStore(settings().resolved_store_url).read(METRICS, record["metrics_key"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.wanted import TRIAL, ChainKeys, RunSpec, chain_keys, routes_key, turns_key
+from flows.wanted import TRIAL, ChainKeys, RunSpec, chain_keys, clarified_turns_key, routes_key, turns_key
 from tasks_lib.evaluation import tasks as evaluation_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
@@ -64,6 +64,38 @@ async def ensure_turns(run: RunSpec, backend: BackendSpec, router: Router, invoc
     return await ensure(routing_tasks.route_turns, job, f"turns {backend.name} {router}", here=False)
 
 
+def _exchanges(store: ArtifactStore, keys: ChainKeys) -> list[dict[str, str]]:
+    """Question and answer of every branch whose answer was released."""
+    questions = {r["task_id"]: r["question"] for r in store.read(ASKS, keys.asks).iter_rows(named=True)}
+    return [
+        {
+            "task_id": r["task_id"],
+            "branch_id": r["branch_id"],
+            "question": questions[r["task_id"]],
+            "answer": r["answer"],
+        }
+        for r in store.read(RELEASES, keys.releases).iter_rows(named=True)
+        if r["released"]
+    ]
+
+
+async def ensure_clarified_turns(run: RunSpec, backend: BackendSpec, router: Router, invocation: str) -> str:
+    """Transcripts of the clarified routes of (backend, router), whose chain must be done; returns their key. No model is asked."""
+    chain, key = chain_keys(run, backend, router), clarified_turns_key(run, backend, router)
+    arguments = {
+        "public": f"{run.release}/public",
+        "backend": backend.model_dump(),
+        "router": str(router),
+        "trial": TRIAL,
+        "routes_key": chain.clarified,
+        "exchanges": _exchanges(ArtifactStore(settings().resolved_store_url), chain),
+    }
+    job = _job(
+        "route_turns", "tasks_lib.routing.layer:route_turns", key, invocation, arguments, {"clarified": chain.clarified}
+    )
+    return await ensure(routing_tasks.route_turns, job, f"clarified turns {backend.name} {router}", here=False)
+
+
 async def ensure_chain(run: RunSpec, backend: BackendSpec, router: Router, invocation: str) -> ChainKeys:
     """Every layer of (backend, router), in order; what is done is not run again."""
     keys = chain_keys(run, backend, router)
@@ -71,7 +103,7 @@ async def ensure_chain(run: RunSpec, backend: BackendSpec, router: Router, invoc
     here, label = not backend.offline, f"{backend.name} {router}"
     inputs = load(run.release)
     task_ids = wanted_tasks(run)
-    asked = [t for t in task_ids if inputs.contracts[t].behavior is Behavior.INTERACTIVE]
+    asked = [t for t in task_ids if run.ask_scope == "all" or inputs.contracts[t].behavior is Behavior.INTERACTIVE]
     spec, public = backend.model_dump(), f"{run.release}/public"
     common = {"router": str(router), "trial": TRIAL}
     await ensure_routes(run, backend, router, invocation)
@@ -107,17 +139,6 @@ async def ensure_chain(run: RunSpec, backend: BackendSpec, router: Router, invoc
         f"releases {label}",
         not run.judge.offline,
     )
-    questions = {r["task_id"]: r["question"] for r in store.read(ASKS, keys.asks).iter_rows(named=True)}
-    exchanges = [
-        {
-            "task_id": r["task_id"],
-            "branch_id": r["branch_id"],
-            "question": questions[r["task_id"]],
-            "answer": r["answer"],
-        }
-        for r in store.read(RELEASES, keys.releases).iter_rows(named=True)
-        if r["released"]
-    ]
     await ensure(
         routing_tasks.clarified_routes,
         _job(
@@ -125,7 +146,7 @@ async def ensure_chain(run: RunSpec, backend: BackendSpec, router: Router, invoc
             "tasks_lib.routing.layer:clarified_routes",
             keys.clarified,
             invocation,
-            {**common, "public": public, "backend": spec, "exchanges": exchanges},
+            {**common, "public": public, "backend": spec, "exchanges": _exchanges(store, keys)},
             {"releases": keys.releases},
         ),
         f"clarified routes {label}",
@@ -146,6 +167,7 @@ async def ensure_chain(run: RunSpec, backend: BackendSpec, router: Router, invoc
                 "clarified_key": keys.clarified,
                 "asks_key": keys.asks,
                 "releases_key": keys.releases,
+                "language": run.planner_language,
             },
             {"routes": keys.routes, "clarified": keys.clarified},
         ),

@@ -20,6 +20,7 @@ from flows.report import report
 from flows.routing_study import routing_study
 from flows.runtime import say
 from tasks_lib.models.budget import limited
+from tasks_lib.protocol.vocabulary import AskScope, PlannerLanguage
 
 
 @flow(name="nightly", flow_run_name="nightly")
@@ -28,6 +29,8 @@ async def nightly(
     backends: list[AnyBackend] | None = None,
     judge: AnyBackend | None = None,
     evidence: Literal["unit", "privileged_only"] = "unit",
+    ask_scope: AskScope = "interactive",
+    planner_language: PlannerLanguage = "en",
     tasks: Annotated[int, Field(strict=True, ge=0)] = 0,
     max_calls: Annotated[int, Field(strict=True, ge=0)] = 0,
     max_cost: Annotated[float, Field(ge=0)] = 0.0,
@@ -39,6 +42,8 @@ async def nightly(
         backends: Backends to evaluate, written out or saved as blocks; none means the four offline policies.
         judge: Backend that judges clarification questions; none means offline/hybrid.
         evidence: Whether BIRD evidence travels with every request, or with privileged questions only.
+        ask_scope: Tasks on which agents may ask: the interactive ones, or all, which also counts needless questions.
+        planner_language: Language in which the LLM planner is told what to do; requests stay as they are.
         tasks: How many tasks, 0 for all.
         max_calls: Stop before more model calls than this are sent, 0 for no limit.
         max_cost: Stop before more US dollars than this are spent, 0 for no limit.
@@ -52,7 +57,9 @@ async def nightly(
             catalogued = await catalog(folder)
             say("routing study: six routers of every backend")
             study = await routing_study(folder, [*specs] or None, tasks)
-            record: dict[str, Any] = await factorial(folder, [*specs] or None, judging, evidence, tasks)
+            record: dict[str, Any] = await factorial(
+                folder, [*specs] or None, judging, evidence, ask_scope, planner_language, tasks
+            )
             record["audit_key"] = catalogued["audit_key"]
             record |= {k: v for k, v in study.items() if k.startswith("routing_")}
             record |= with_study(record, study)

@@ -32,6 +32,8 @@ def spec_of(
     judge: BackendSpec | None = None,
     evidence: str = "unit",
     tasks: int = 0,
+    ask_scope: str = "interactive",
+    planner_language: str = "en",
 ) -> RunSpec:
     """The run of a release with these backends (default: the four offline policies; judge: offline/hybrid)."""
     manifest = release / "manifest.json"
@@ -48,6 +50,8 @@ def spec_of(
             "judge": judge or offline[-1],
             "evidence": evidence,
             "tasks": tasks,
+            "ask_scope": ask_scope,
+            "planner_language": planner_language,
         }
     )
 

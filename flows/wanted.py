@@ -15,11 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.protocol.records import Cell
-from tasks_lib.protocol.vocabulary import DataAgent, Router
+from tasks_lib.protocol.vocabulary import AskScope, DataAgent, PlannerLanguage, Router
 from tasks_lib.sql.comparators import COMPARATOR_VERSION
 from tasks_lib.store.keys import artifact_key, code_digest, digest
 
 TRIAL = 0
+LATER_SETTINGS = ("ask_scope", "planner_language")
+"""Settings that came after runs had ids: left at their defaults they change no id."""
 ROUTING_CODE = ("tasks_lib/routing", "tasks_lib/routeenv", "tasks_lib/models", "tasks_lib/protocol")
 ASK_CODE = ROUTING_CODE
 RELEASE_CODE = (
@@ -57,11 +59,17 @@ class RunSpec(BaseModel):
     tasks: Annotated[int, Field(ge=0)] = 0
     draws: Annotated[int, Field(gt=0)] = 5000
     seed: Annotated[int, Field(ge=0)] = 20260
+    ask_scope: AskScope = "interactive"
+    planner_language: PlannerLanguage = "en"
 
     @cached_property
     def run_id(self) -> str:
         """Digest of what decides the numbers; the place of the release does not."""
-        return "run-" + digest(self.model_dump(mode="json", exclude={"release"}))[:12]
+        fields = self.model_dump(mode="json", exclude={"release"})
+        for name in LATER_SETTINGS:
+            if fields[name] == type(self).model_fields[name].default:
+                del fields[name]
+        return "run-" + digest(fields)[:12]
 
     def backend(self, name: str) -> BackendSpec:
         """The backend of a name. Raises KeyError naming those there are."""
@@ -128,11 +136,20 @@ def turns_key(run: RunSpec, backend: BackendSpec, router: Router, trial: int = T
     )
 
 
+def clarified_turns_key(run: RunSpec, backend: BackendSpec, router: Router) -> str:
+    """Key of the transcripts of the clarified routes of (backend, router)."""
+    return artifact_key(
+        "route_turns@1",
+        {"clarified": chain_keys(run, backend, router).clarified},
+        {"backend": backend.name, "router": router, "trial": TRIAL, "code": code_digest(*ROUTING_CODE)},
+    )
+
+
 def chain_keys(run: RunSpec, backend: BackendSpec, router: Router) -> ChainKeys:
     """All layer keys of one (backend, router)."""
     base: dict[str, Any] = {"backend": backend.name, "model": backend.fingerprint(), "router": router, "trial": TRIAL}
     routes = routes_key(run, backend, router)
-    asks = artifact_key("asks@2", {"routes": routes}, {**base, "code": code_digest(*ASK_CODE)})
+    asks = artifact_key("asks@2", {"routes": routes}, {**base, "scope": run.ask_scope, "code": code_digest(*ASK_CODE)})
     releases = artifact_key(
         "releases@1",
         {"asks": asks, "release": run.manifest},
@@ -144,7 +161,7 @@ def chain_keys(run: RunSpec, backend: BackendSpec, router: Router) -> ChainKeys:
     plans = artifact_key(
         "plans@1",
         {"routes": routes, "clarified": clarified, "releases": releases, "release": run.manifest},
-        {**base, "code": code_digest(*PLAN_CODE)},
+        {**base, "language": run.planner_language, "code": code_digest(*PLAN_CODE)},
     )
     contributions = {
         agent: artifact_key(

@@ -86,14 +86,25 @@ async def initial_routes(
 
 
 async def route_turns(
-    context: JobContext, public: str, backend: Mapping[str, Any], router: str, trial: int, routes_key: str
+    context: JobContext,
+    public: str,
+    backend: Mapping[str, Any],
+    router: str,
+    trial: int,
+    routes_key: str,
+    exchanges: Sequence[Mapping[str, str]] = (),
 ) -> list[dict[str, Any]]:
-    """Rows of `route_turns` of the initial routes at `routes_key`, replayed from the ledger. Raises ReplayFailed."""
+    """Rows of `route_turns` of the routes at `routes_key`, replayed from the ledger. Raises ReplayFailed.
+
+    `exchanges`: task_id, branch_id, question, answer behind every clarified route among them.
+    """
     spec = BackendSpec.model_validate(dict(backend))
     tasks, catalog = public_tasks(public), _catalog(public)
+    told = {(e["task_id"], e["branch_id"]): Clarification(e["question"], e["answer"]) for e in exchanges}
     rows: list[dict[str, Any]] = []
     for row in context.store.read(ROUTES, routes_key).iter_rows(named=True):
-        turns = await transcript(row, spec, tasks[row["task_id"]], catalog, context.ledger)
+        clarification = told[row["task_id"], row["branch_id"]] if row["branch_id"] else None
+        turns = await transcript(row, spec, tasks[row["task_id"]], catalog, context.ledger, clarification)
         rows += turn_rows(spec.name, router, row["task_id"], row["branch_id"], trial, turns)
     return rows
 

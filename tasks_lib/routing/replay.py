@@ -14,7 +14,7 @@ from tasks_lib.models.transcripts import reply_of
 from tasks_lib.protocol.records import CallContext, PublicTask
 from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.routeenv.search import Catalog
-from tasks_lib.routing.routers import route
+from tasks_lib.routing.routers import Clarification, route
 from tasks_lib.routing.rows import route_row
 from tasks_lib.routing.turns import Turn
 from tasks_lib.store.ledgers import Ledger
@@ -50,16 +50,24 @@ class Replayed:
 
 
 async def transcript(
-    row: Mapping[str, Any], spec: BackendSpec, task: PublicTask, catalog: Catalog, ledger: Ledger
+    row: Mapping[str, Any],
+    spec: BackendSpec,
+    task: PublicTask,
+    catalog: Catalog,
+    ledger: Ledger,
+    clarification: Clarification | None = None,
 ) -> tuple[Turn, ...]:
-    """The turns of a row of `routes` (an initial one). Raises ReplayFailed when replaying gives another route."""
+    """The turns of a row of `routes`. `clarification`: what a clarified one was made with.
+
+    Raises ReplayFailed when replaying gives another route.
+    """
     model = Replayed(spec, ledger, row["calls"])
-    outcome = await route(Router(row["router"]), task, catalog, model, row["trial"])
+    outcome = await route(Router(row["router"]), task, catalog, model, row["trial"], clarification)
     again = route_row(row["backend"], row["router"], row["task_id"], row["branch_id"], row["trial"], outcome)
     odd = [name for name, value in again.items() if row[name] != value]
     if odd:
         raise ReplayFailed(
-            f"replay of {row['backend']} {row['router']} {row['task_id']}: {odd} differ from the stored route, expected the same "
+            f"replay of {row['backend']} {row['router']} {row['task_id']} {row['branch_id']}: {odd} differ from the stored route, expected the same "
             "route; make the routes again with this code."
         )
     return outcome.transcript
