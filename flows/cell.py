@@ -6,6 +6,7 @@ Run alone (a rerun from the dashboard) it finds its layers done, or completes th
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from typing import Annotated, Any
 
 from prefect import flow
@@ -16,8 +17,9 @@ from flows.layers import ensure_chain, wanted_tasks
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.protocol.records import Cell
+from tasks_lib.protocol.vocabulary import AskScope
 from tasks_lib.scoring.cells import parse
-from tasks_lib.scoring.tables import cell_tables, layers_of
+from tasks_lib.scoring.tables import Scorer
 from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, METRICS, PLANS, RELEASES, ROUTES
@@ -42,17 +44,27 @@ def cell_done(store: ArtifactStore, key: str) -> bool:
     return store.ok(EPISODES, key) and store.ok(METRICS, key)
 
 
-def score_cell(run: RunSpec, cell: Cell) -> dict[str, Any]:
-    """Join, score and write one cell whose layers are done; returns its headline values."""
-    store = ArtifactStore(settings().resolved_store_url)
-    chain = chain_keys(run, run.backend(cell.backend), cell.router)
+@lru_cache(maxsize=1)
+def _scorer(url: str, release: str, manifest: str, task_ids: tuple[str, ...], ask_scope: AskScope) -> Scorer:
+    contracts = load(release).contracts
+    return Scorer(ArtifactStore(url), episodes_of(contracts[t] for t in task_ids), ask_scope)
+
+
+def scorer_of(run: RunSpec) -> Scorer:
+    """What scores the cells of a run, once a process: its targets, and the layers that cells of one chain share."""
+    tasks = tuple(wanted_tasks(run))
+    return _scorer(settings().resolved_store_url, run.release, run.manifest, tasks, run.ask_scope)
+
+
+def score_cell(run: RunSpec, cell: Cell, chain: ChainKeys | None = None) -> dict[str, Any]:
+    """Join, score and write one cell whose layers are done; returns its headline values. `chain`: default that of today's code."""
+    scorer = scorer_of(run)
+    chain = chain or chain_keys(run, run.backend(cell.backend), cell.router)
     key = cell_key(run, cell, chain)
     keys = {**chain.inputs(), "contributions": chain.contributions[cell.data_agent]}
-    contracts = load(run.release).contracts
-    targets = episodes_of(contracts[t] for t in wanted_tasks(run))
-    episodes, metrics = cell_tables(cell, targets, layers_of(store, keys), run.ask_scope)
-    store.write(EPISODES, key, episodes, inputs=keys)
-    store.write(METRICS, key, metrics, inputs=keys)
+    episodes, metrics = scorer.tables(cell, keys)
+    scorer.store.write(EPISODES, key, episodes, inputs=keys)
+    scorer.store.write(METRICS, key, metrics, inputs=keys)
     values = metrics.filter(metrics["slice"] == "all")
     return {
         "cell": cell.cell_id,

@@ -60,33 +60,46 @@ class Layer:
         return self.key != self.today or self.state == "missing"
 
 
-def save_keys(run_id: str, cells: Mapping[str, str], noted: Mapping[str, KeyFields]) -> None:
-    """Keep the fields of a run's keys beside its record. `cells`: key by cell id; `noted`: fields of every key they rest on."""
-    codes = sorted({f.params["code"] for f in noted.values() if "code" in f.params})
-    write_json(
-        runs.run_folder(run_id) / "keys.json",
-        {
-            "cells": dict(cells),
-            "keys": {key: asdict(fields) for key, fields in noted.items()},
-            "code": {code: code_files(code) for code in codes},
-        },
-    )
-
-
 @dataclass(frozen=True)
-class _Known:
+class Known:
     """Fields by key and files by code digest, of one moment."""
 
     keys: Mapping[str, KeyFields]
     code: Mapping[str, Mapping[str, str]]
 
 
-def _recorded(run_id: str) -> tuple[_Known, Mapping[str, str]]:
+def known_of(noted: Mapping[str, KeyFields]) -> Known:
+    """What keys that this process built were made of."""
+    codes = sorted({f.params["code"] for f in noted.values() if "code" in f.params})
+    return Known(noted, {code: code_files(code) for code in codes})
+
+
+def save_keys(
+    run_id: str, cells: Mapping[str, str], noted: Mapping[str, KeyFields], older: Known | None = None
+) -> None:
+    """Keep the fields of a run's keys beside its record. `cells`: key by cell id; `noted`: fields of every key they rest on.
+
+    `older`: fields recorded before, of layers that stay as they were.
+    """
+    now = known_of(noted)
+    keys = {**(older.keys if older else {}), **now.keys}
+    write_json(
+        runs.run_folder(run_id) / "keys.json",
+        {
+            "cells": dict(cells),
+            "keys": {key: asdict(fields) for key, fields in keys.items()},
+            "code": {**(older.code if older else {}), **now.code},
+        },
+    )
+
+
+def recorded(run_id: str) -> tuple[Known, Mapping[str, str]]:
+    """(fields of a run's keys, key by cell id). Raises RunUnknown."""
     path = runs.run_folder(run_id) / "keys.json"
     try:
         held = json.loads(path.read_text("utf-8"))
         keys = {key: KeyFields(**fields) for key, fields in held["keys"].items()}
-        return _Known(keys, held["code"]), held["cells"]
+        return Known(keys, held["code"]), held["cells"]
     except FileNotFoundError:
         raise runs.RunUnknown(
             f"{path} is missing, expected the fields of the run's keys; start the run again to record them, what is done stays done."
@@ -99,7 +112,7 @@ def lineage(run_id: str, cell_id: str) -> list[Layer]:
     """Every layer a cell of a recorded run rests on, inputs first, the cell last. Raises RunUnknown, UnknownCell, KeyError."""
     spec, record = runs.load(run_id)
     cell = parse(cell_id)
-    known, cells = _recorded(spec.run_id)
+    known, cells = recorded(spec.run_id)
     key = record.get("cell_keys", {}).get(cell_id) or cells.get(cell_id)
     if key is None:
         raise UnknownCell(
@@ -107,8 +120,7 @@ def lineage(run_id: str, cell_id: str) -> list[Layer]:
         )
     with noted_keys() as noted:
         now = cell_key(spec, cell, chain_keys(spec, spec.backend(cell.backend), cell.router))
-    codes = {f.params["code"] for f in noted.values() if "code" in f.params}
-    today = _Known(noted, {code: code_files(code) for code in codes})
+    today = known_of(noted)
     store = ArtifactStore(settings().resolved_store_url)
     found: dict[str, Layer] = {}
     _walk(CELL, key, now, known, today, store, found)
@@ -116,7 +128,7 @@ def lineage(run_id: str, cell_id: str) -> list[Layer]:
 
 
 def _walk(
-    name: str, key: str, now: str, known: _Known, today: _Known, store: ArtifactStore, found: dict[str, Layer]
+    name: str, key: str, now: str, known: Known, today: Known, store: ArtifactStore, found: dict[str, Layer]
 ) -> None:
     """Append a layer after the layers it rests on. An input that is no known key (a release) is a field, not a layer."""
     fields, new = known.keys[key], today.keys.get(now)
@@ -175,6 +187,20 @@ def _leaves(name: str, a: Mapping[str, Any], b: Mapping[str, Any], joint: str) -
             yield Change(f"{name}{joint}{leaf}", str(a.get(leaf, "none"))[:12], str(b.get(leaf, "none"))[:12])
 
 
+def judges(field: str) -> bool:
+    """Whether a field of a key decides verdicts alone: a comparator's version or its code."""
+    return field.startswith("comparators.") or field.removeprefix("code ") in JUDGES
+
+
+def only_judged(before: str, after: str, known: Known, today: Known) -> bool:
+    """Whether two keys differ in nothing but what decides verdicts. False when the fields of the first were not recorded."""
+    if before not in known.keys or known.keys[before].inputs != today.keys[after].inputs:
+        return False
+    old, new = known.keys[before], today.keys[after]
+    changes = _changed(old.params, new.params, known.code, today.code)
+    return old.stage == new.stage and all(judges(c.field) for c in changes)
+
+
 def consequence(layers: list[Layer]) -> str:
     """One sentence: what would run again, and which calls and executions that can take."""
     again = [layer for layer in layers if layer.again]
@@ -183,10 +209,7 @@ def consequence(layers: list[Layer]) -> str:
     names = ", ".join(MAKES.get(layer.name, layer.name) for layer in again)
     changes = [(layer.name, c.field) for layer in again for c in layer.changes]
     lost = [layer.name for layer in again if layer.state == "missing" and layer.name not in SCORED]
-    judged = all(
-        name in SCORED or (name in JUDGED and (f.startswith("comparators.") or f.removeprefix("code ") in JUDGES))
-        for name, f in changes
-    )
+    judged = all(name in SCORED or (name in JUDGED and judges(f)) for name, f in changes)
     if judged and not lost:
         text = "no model call; no SQL execution"
         if any(name not in SCORED for name, _ in changes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -100,6 +100,20 @@ async def fan_out(run: RunSpec, cells: Sequence[Cell], keys: dict[str, str]) -> 
     return len(todo)
 
 
+def published(run: RunSpec, cells: Sequence[Cell], keys: Mapping[str, str]) -> dict[str, Any]:
+    """Write the tables of cells that are done; their part of the run's record. `keys`: artifact key by cell id."""
+    store = ArtifactStore(settings().resolved_store_url)
+    contracts = load(run.release).contracts
+    targets = episodes_of(contracts[t] for t in wanted_tasks(run))
+    made = publish(store, cells, keys, targets, run.draws, run.seed)
+    return {
+        "metrics_key": made.metrics,
+        "intervals_key": made.intervals,
+        "episodes": made.episodes,
+        "base_rows": made.base_rows,
+    }
+
+
 async def run_factorial(run: RunSpec) -> dict[str, Any]:
     """The factorial of a run; writes and returns the run's record."""
     invocation = f"{run.run_id}:{uuid.uuid4().hex[:8]}"
@@ -133,16 +147,7 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
     else:
         record["status"] = "completed"
     if ready:
-        store = ArtifactStore(settings().resolved_store_url)
-        contracts = load(run.release).contracts
-        targets = episodes_of(contracts[t] for t in wanted_tasks(run))
-        made = publish(store, ready, keys, targets, run.draws, run.seed)
-        record |= {
-            "metrics_key": made.metrics,
-            "intervals_key": made.intervals,
-            "episodes": made.episodes,
-            "base_rows": made.base_rows,
-        }
+        record |= published(run, ready, keys)
         record |= shared_counts(ready, chains, invocation)
     runs.save(run.run_id, record)
     return record
