@@ -80,12 +80,15 @@ class World:
         self.targets: list[Target] = []
         self.scored: dict[str, pl.DataFrame] = {}
         self.layers: dict[str, Rows] = {n: [] for n in ("routes", "asks", "releases", "plans", "contributions")}
-        shares = np.array([share for share, _, _ in KINDS])
-        for number, kind in enumerate(self.rng.choice(len(KINDS), size=TASKS, p=shares)):
-            _, behavior, size = KINDS[kind]
+        for number, (behavior, size) in enumerate(self.population()):
             self.interactive(f"t{number}") if behavior is Behavior.INTERACTIVE else self.ordinary(
                 f"t{number}", behavior, size
             )
+
+    def population(self) -> list[tuple[Behavior, int]]:
+        """Behavior and databases of the target list of every task, drawn by share."""
+        shares = np.array([share for share, _, _ in KINDS])
+        return [KINDS[kind][1:] for kind in self.rng.choice(len(KINDS), size=TASKS, p=shares)]
 
     def happens(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)

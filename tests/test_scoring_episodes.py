@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from tasks_lib.protocol.records import Binding, Branch, Contract
 from tasks_lib.protocol.vocabulary import AskScope, Behavior, Corpus, Difficulty, FailureStage
 from tasks_lib.scoring.cells import UnknownCell, grid, parse
-from tasks_lib.scoring.episodes import JoinError, index, score_cell, score_routes, set_score
+from tasks_lib.scoring.chains import score_cell
+from tasks_lib.scoring.episodes import JoinError, index, score_routes, set_score
 from tasks_lib.scoring.metrics import CELL_METRICS, DenominatorError, cell_metrics, measure
-from tasks_lib.scoring.stages import execution_stage
+from tasks_lib.scoring.stages import execution_stages
 from tasks_lib.scoring.targets import base_tasks, episodes_of
 
 
@@ -320,14 +322,50 @@ def test_failure_stages() -> None:
 
 
 def test_execution_stages() -> None:
-    from tasks_lib.protocol.vocabulary import VerdictKind as V
+    """t, h, a binding invalid, a unit right when asked its privileged question: the first failing gate names the stage."""
+    cases = [
+        (True, True, False, False, FailureStage.NONE),
+        (True, False, False, False, FailureStage.BINDING_ORDER_ERROR),
+        (False, True, True, True, FailureStage.BINDING_ORDER_ERROR),
+        (False, True, False, True, FailureStage.DECOMPOSITION_ERROR),
+        (False, True, False, False, FailureStage.SOURCE_EXECUTION_ERROR),
+    ]
+    flags = [np.array([case[i] for case in cases]) for i in range(4)]
+    assert execution_stages(*flags).tolist() == [str(case[4]) for case in cases]
 
-    assert execution_stage(True, True, {"u": V.CORRECT}, None) is FailureStage.NONE
-    assert execution_stage(True, False, {"u": V.CORRECT}, None) is FailureStage.BINDING_ORDER_ERROR
-    assert execution_stage(False, True, {"u": V.BINDING_INVALID}, None) is FailureStage.BINDING_ORDER_ERROR
-    assert execution_stage(False, True, {"u": V.MISMATCH}, {"u": V.CORRECT}) is FailureStage.DECOMPOSITION_ERROR
-    assert execution_stage(False, True, {"u": V.MISMATCH}, {"u": V.TIMEOUT}) is FailureStage.SOURCE_EXECUTION_ERROR
-    assert execution_stage(False, True, {"u": V.MISMATCH}, None) is FailureStage.SOURCE_EXECUTION_ERROR
+
+@pytest.mark.parametrize(
+    ("kind", "privileged", "mode", "stage"),
+    [
+        ("mismatch", "correct", "router", "decomposition_error"),
+        ("mismatch", "timeout", "router", "source_execution_error"),
+        ("mismatch", "correct", "fused", "source_execution_error"),
+        ("binding_invalid", "correct", "router", "binding_order_error"),
+        ("correct", "mismatch", "router", "none"),
+    ],
+)
+def test_verdicts_name_the_stage_of_a_graph_correct_episode(kind: str, privileged: str, mode: str, stage: str) -> None:
+    """Task t3, a right chain a → b: what its second unit's verdict under this mode and under the privileged one says."""
+    others = [c for c in CONTRIBUTIONS if c["task_id"] != "t3"]
+    fused = [{**c, "query_mode": "fused"} for c in others if c["query_mode"] == "router"]
+    own = [
+        contribution("t3", u, kind if u == "u_b" else "correct", mode=mode, needs=u == "u_b") for u in ("u_a", "u_b")
+    ]
+    own += [contribution("t3", u, privileged if u == "u_b" else "correct", mode="privileged") for u in ("u_a", "u_b")]
+    point = parse(f"x.react.adapter.llm.never.{mode}")
+    rows = score_cell(point, TARGETS, ROUTES, ASKS, RELEASES, PLANS, [*others, *fused, *own])
+    assert rows.row(by_predicate=pl.col("task_id") == "t3", named=True)["failure_stage"] == stage
+
+
+def test_a_missing_verdict_is_named() -> None:
+    """Of the cell's own mode always; of the privileged mode where the stage of a graph-correct episode needs it."""
+    point = parse("x.react.adapter.llm.never.router")
+    for mode in ("router", "privileged"):
+        lost = [c for c in CONTRIBUTIONS if (c["task_id"], c["unit_id"], c["query_mode"]) != ("t3", "u_b", mode)]
+        with pytest.raises(JoinError, match=rf"{mode}\): key \('initial', 't3', '', 'u_b'\) is missing"):
+            score_cell(point, TARGETS, ROUTES, ASKS, RELEASES, PLANS, lost)
+    with pytest.raises(JoinError, match=r"\('initial', 't1', '', 'u_a'\) appears twice"):
+        score_cell(point, TARGETS, ROUTES, ASKS, RELEASES, PLANS, [*CONTRIBUTIONS, CONTRIBUTIONS[0]])
 
 
 def test_invalid_topology_and_null_prediction_are_wrong() -> None:

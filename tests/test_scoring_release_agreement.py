@@ -8,7 +8,8 @@ import test_scoring_episodes as te
 
 from tasks_lib.protocol.vocabulary import Behavior
 from tasks_lib.scoring.cells import parse
-from tasks_lib.scoring.episodes import JoinError, score_cell, score_routes
+from tasks_lib.scoring.chains import score_cell
+from tasks_lib.scoring.episodes import JoinError, score_routes
 from tasks_lib.scoring.metrics import CELL_METRICS, ROUTING, DenominatorError, measure
 from tasks_lib.scoring.targets import episodes_of
 

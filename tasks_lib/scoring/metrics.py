@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from tasks_lib.protocol.vocabulary import AskScope
-from tasks_lib.scoring.targets import Target, base_tasks
+from tasks_lib.scoring.targets import Target, Targets, base_tasks
 
 HEADLINE = ("RA-Set", "RA-Graph", "EA-Micro", "TEA", "CEA-Set", "CEA-Graph", "R+E-Set", "R+E-Graph")
-SIZES = {1: "1", 2: "2-3", 3: "2-3", 4: "4-5", 5: "4-5"}
+CUTS = ("all", "corpus", "behavior", "difficulty", "size")
 
 
 class DenominatorError(ValueError):
@@ -73,10 +74,19 @@ def cell_metrics(ask_scope: AskScope) -> dict[str, tuple[pl.Expr, pl.Expr]]:
 
 def check_rows(rows: pl.DataFrame, targets: Sequence[Target], what: str) -> None:
     """The rows are exactly the target episodes, with their weights and requirements; DenominatorError names what is off."""
-    wanted = {(t.task_id, t.branch_id): (t.weight, len(t.units)) for t in targets}
+    targets = Targets.of(targets)
     columns = ["task_id", "branch_id", "weight"] + (["required"] if "required" in rows.columns else [])
+    shown = rows.select(columns)
+    if not shown.equals(targets.frame.select(columns)):
+        _name_the_odd(shown, targets, what)
+    base_tasks(targets)
+
+
+def _name_the_odd(shown: pl.DataFrame, targets: Targets, what: str) -> None:
+    """Raises DenominatorError for the first row that is no target, repeated or altered; rows may stand in any order."""
+    wanted = {(t.task_id, t.branch_id): (t.weight, len(t.units)) for t in targets}
     seen: set[tuple[str, str]] = set()
-    for task_id, branch_id, weight, *required in rows.select(columns).iter_rows():
+    for task_id, branch_id, weight, *required in shown.iter_rows():
         key = (task_id, branch_id)
         if key not in wanted:
             raise DenominatorError(
@@ -94,7 +104,6 @@ def check_rows(rows: pl.DataFrame, targets: Sequence[Target], what: str) -> None
         raise DenominatorError(
             f"{what}: {len(missing)} of {len(wanted)} episodes are missing (first {missing[0]}); the cell is incomplete, resume it."
         )
-    base_tasks(targets)
 
 
 def per_task(rows: pl.DataFrame, metrics: dict[str, tuple[pl.Expr, pl.Expr]], by: Sequence[str] = ()) -> pl.DataFrame:
@@ -108,20 +117,6 @@ def per_task(rows: pl.DataFrame, metrics: dict[str, tuple[pl.Expr, pl.Expr]], by
     return rows.group_by(["task_id", *by], maintain_order=True).agg(parts)
 
 
-def _slices(targets: Sequence[Target]) -> pl.DataFrame:
-    seen: dict[str, Target] = {t.task_id: t for t in targets}
-    return pl.DataFrame(
-        {
-            "task_id": list(seen),
-            "all": ["all"] * len(seen),
-            "corpus": [str(t.corpus) for t in seen.values()],
-            "behavior": [str(t.behavior) for t in seen.values()],
-            "difficulty": [str(t.difficulty) for t in seen.values()],
-            "size": [SIZES.get(t.list_size, "6-8") for t in seen.values()],
-        }
-    )
-
-
 def measure(
     rows: pl.DataFrame, targets: Sequence[Target], metrics: dict[str, tuple[pl.Expr, pl.Expr]], what: str
 ) -> pl.DataFrame:
@@ -129,18 +124,28 @@ def measure(
 
     Slices: all, and by corpus, behavior, difficulty, size of the target list. Raises DenominatorError.
     """
+    targets = Targets.of(targets)
     check_rows(rows, targets, what)
-    tasks = per_task(rows, metrics).join(_slices(targets), on="task_id")
-    found = []
-    for cut in ("all", "corpus", "behavior", "difficulty", "size"):
-        sums = tasks.group_by(cut).agg(pl.col("^.*\\|[nd]$").sum()).sort(cut)
-        for row in sums.iter_rows(named=True):
-            for name in metrics:
-                n, d = float(row[f"{name}|n"]), float(row[f"{name}|d"])
-                found.append((cut, row[cut], name, n, d, n / d if d else 0.0))
+    tasks = per_task(rows, metrics).join(targets.slices, on="task_id")
+    columns = [f"{name}|{part}" for name in metrics for part in "nd"]
+    sums = pl.concat(
+        tasks.group_by(cut)
+        .agg(pl.col(columns).sum().cast(pl.Float64))
+        .sort(cut)
+        .select(pl.lit(cut).alias("slice"), pl.col(cut).alias("value_of"), *columns)
+        for cut in CUTS
+    )
+    parts = sums.select(columns).to_numpy()
+    top, bottom = parts[:, 0::2], parts[:, 1::2]
+    values = np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0)
+    count = len(metrics)
     return pl.DataFrame(
-        found,
-        schema=["slice", "value_of", "metric", "numerator", "denominator", "value"],
-        orient="row",
-        schema_overrides={"numerator": pl.Float64, "denominator": pl.Float64, "value": pl.Float64},
+        {
+            "slice": sums["slice"].repeat_by(count).explode(),
+            "value_of": sums["value_of"].repeat_by(count).explode(),
+            "metric": list(metrics) * sums.height,
+            "numerator": top.ravel(),
+            "denominator": bottom.ravel(),
+            "value": values.ravel(),
+        }
     )

@@ -12,11 +12,9 @@ import polars as pl
 
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import DataAgent, Interaction, Planner, QueryMode, Router
-from tasks_lib.scoring.episodes import score_cell
+from tasks_lib.scoring.chains import Routed, Verdicts, join
 from tasks_lib.scoring.metrics import CELL_METRICS, EXECUTION, ROUTING, measure
 from tasks_lib.scoring.targets import Target
-from tasks_lib.store.artifacts import conform
-from tasks_lib.store.schemas import EPISODES
 
 CLARIFICATION = ("Ask-Rate", "Release-Rate", "Change-per-Ask", "Repair-per-Ask", "Harm-per-Ask")
 PLANS = {Planner.LLM: "own", Planner.ORACLE: "oracle"}
@@ -31,23 +29,16 @@ def own_tables(
     clarification are measured. Raises JoinError or DenominatorError.
     """
     metrics = CELL_METRICS if executed else ROUTING | {m: EXECUTION[m] for m in CLARIFICATION}
+    routed = Routed(name, targets, layers["routes"], layers["asks"], layers["releases"], layers["plans"])
+    verdicts = Verdicts(f"{name}, contributions", routed.targets, layers["contributions"])
     episodes, values = [], []
     for interaction in Interaction if asked else (Interaction.NEVER,):
         for planner, plan in PLANS.items() if executed else ((Planner.LLM, "own"),):
             point = Cell("", name, Router.REACT, DataAgent.TEXT_TO_SQL, planner, interaction, QueryMode.FUSED)
-            rows = score_cell(
-                point,
-                targets,
-                layers["routes"],
-                layers["asks"],
-                layers["releases"],
-                layers["plans"],
-                layers["contributions"],
-            )
+            rows = join(point, routed, verdicts)
             cell_id = f"{name}.own.own.{plan}.{interaction}.own"
             named = {"cell_id": cell_id, "router": "own", "data_agent": "own", "planner": plan, "query_mode": "own"}
-            frame = pl.from_arrow(conform(EPISODES, [{**row, **named} for row in rows]))
-            assert isinstance(frame, pl.DataFrame)
+            frame = rows.with_columns(pl.lit(value).alias(column) for column, value in named.items())
             episodes.append(frame)
             values.append(measure(frame, targets, metrics, cell_id).with_columns(cell_id=pl.lit(cell_id)))
     return pl.concat(episodes), pl.concat(values)

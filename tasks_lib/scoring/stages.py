@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import numpy as np
+import numpy.typing as npt
 
-from tasks_lib.protocol.vocabulary import Behavior, FailureStage, VerdictKind
+from tasks_lib.protocol.vocabulary import Behavior, FailureStage
 from tasks_lib.scoring.targets import Target
+
+Flags = npt.NDArray[np.bool_]
 
 
 def routing_stage(
@@ -24,16 +27,14 @@ def routing_stage(
     return FailureStage.NONE if g else FailureStage.GRAPH_ERROR
 
 
-def execution_stage(
-    t: bool, h: bool, kinds: Mapping[str, VerdictKind], privileged: Mapping[str, VerdictKind] | None
-) -> FailureStage:
-    """Stage of a graph-correct episode. `kinds`, `privileged`: verdicts by unit; `privileged` None outside router mode."""
-    if t and h:
-        return FailureStage.NONE
-    if not h or VerdictKind.BINDING_INVALID in kinds.values():
-        return FailureStage.BINDING_ORDER_ERROR
-    if privileged is not None and any(
-        kind is not VerdictKind.CORRECT and privileged.get(unit) is VerdictKind.CORRECT for unit, kind in kinds.items()
-    ):
-        return FailureStage.DECOMPOSITION_ERROR
-    return FailureStage.SOURCE_EXECUTION_ERROR
+def execution_stages(t: Flags, h: Flags, binding_invalid: Flags, decomposed: Flags) -> npt.NDArray[np.str_]:
+    """Stages of graph-correct episodes, one value each.
+
+    `binding_invalid`: the verdict of a required unit. `decomposed`: a required unit is wrong here and right when asked its
+    privileged question; all False outside router mode.
+    """
+    return np.select(
+        [t & h, ~h | binding_invalid, decomposed],
+        [str(FailureStage.NONE), str(FailureStage.BINDING_ORDER_ERROR), str(FailureStage.DECOMPOSITION_ERROR)],
+        str(FailureStage.SOURCE_EXECUTION_ERROR),
+    )

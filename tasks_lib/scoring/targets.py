@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
 
 from tasks_lib.protocol.records import Contract
 from tasks_lib.protocol.vocabulary import Behavior, Corpus, Difficulty
@@ -28,7 +34,71 @@ class Target:
     list_size: int
 
 
-def episodes_of(contracts: Iterable[Contract]) -> tuple[Target, ...]:
+SIZES = {1: "1", 2: "2-3", 3: "2-3", 4: "4-5", 5: "4-5"}
+
+
+class Targets(tuple[Target, ...]):
+    """The targets of a release in task order, and what scoring asks of them again and again, worked out once."""
+
+    @classmethod
+    def of(cls, targets: Iterable[Target]) -> Self:
+        """The same object where it is one already."""
+        return targets if isinstance(targets, cls) else cls(targets)
+
+    @cached_property
+    def tasks(self) -> frozenset[str]:
+        return frozenset(t.task_id for t in self)
+
+    @cached_property
+    def required(self) -> npt.NDArray[np.int64]:
+        """Required contributions of each target."""
+        return np.array([len(t.units) for t in self], dtype=np.int64)
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """Columns of `episodes` that come from the release, one row a target."""
+        return pl.DataFrame(
+            {
+                "task_id": [t.task_id for t in self],
+                "branch_id": [t.branch_id for t in self],
+                "corpus": [str(t.corpus) for t in self],
+                "behavior": [str(t.behavior) for t in self],
+                "difficulty": [str(t.difficulty) for t in self],
+                "weight": [t.weight for t in self],
+                "target_size": [len(t.databases) for t in self],
+                "list_size": [t.list_size for t in self],
+                "required": self.required,
+            },
+            schema_overrides={"weight": pl.Float64},
+        )
+
+    @cached_property
+    def units(self) -> pl.DataFrame:
+        """task_id, branch_id, unit_id and `place` (of the target) of every required contribution."""
+        rows = [(t.task_id, t.branch_id, u, place) for place, t in enumerate(self) for u in t.units]
+        return pl.DataFrame(
+            rows,
+            schema={"task_id": pl.String, "branch_id": pl.String, "unit_id": pl.String, "place": pl.Int64},
+            orient="row",
+        )
+
+    @cached_property
+    def slices(self) -> pl.DataFrame:
+        """task_id and what every base task counts under in each cut: all, corpus, behavior, difficulty, size (PROTOCOL 12)."""
+        seen = {t.task_id: t for t in self}
+        return pl.DataFrame(
+            {
+                "task_id": list(seen),
+                "all": ["all"] * len(seen),
+                "corpus": [str(t.corpus) for t in seen.values()],
+                "behavior": [str(t.behavior) for t in seen.values()],
+                "difficulty": [str(t.difficulty) for t in seen.values()],
+                "size": [SIZES.get(t.list_size, "6-8") for t in seen.values()],
+            }
+        )
+
+
+def episodes_of(contracts: Iterable[Contract]) -> Targets:
     """One target per ordinary task, two of weight 0.5 per interactive task, in task order."""
     found: list[Target] = []
     for c in sorted(contracts, key=lambda c: c.task_id):
@@ -68,7 +138,7 @@ def episodes_of(contracts: Iterable[Contract]) -> tuple[Target, ...]:
                     len(c.databases),
                 )
             )
-    return tuple(found)
+    return Targets(found)
 
 
 def base_tasks(targets: Iterable[Target]) -> int:

@@ -20,7 +20,7 @@ from tasks_lib.protocol.vocabulary import DataAgent, Router
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS, grid
 from tasks_lib.scoring.episodes import score_routes
 from tasks_lib.scoring.metrics import ROUTING, measure
-from tasks_lib.scoring.tables import cell_tables
+from tasks_lib.scoring.tables import cells_tables
 from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import conform
@@ -55,7 +55,7 @@ async def check_diagnostics(
             name, str(Router.DIRECT), DataAgent.TEXT_TO_SQL, attempts
         )
         layers["contributions"] = rows
-        tables = [cell_tables(cell, targets, layers)[1] for cell in grid([name])]
+        tables = [metrics for _, metrics in cells_tables(grid([name]), targets, layers)]
         problems += diagnostics.check(pl.concat(tables), groups)
         problems += _routing_study(name, layers["routes"], contracts, groups)
     return problems
