@@ -12,13 +12,27 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from pydantic import Field
 
 from flows import runs
+from flows.layers import wanted_tasks
 from flows.verification import verify_run
 from flows.wanted import RunSpec, recorded_chains
 from tasks_lib.evaluation.inputs import load
+from tasks_lib.protocol.vocabulary import DataAgent
 from tasks_lib.reporting.page import RunTables, write_page
+from tasks_lib.scoring.cells import FACTORIAL_ROUTERS
+from tasks_lib.scoring.disagreement import disagreement
 from tasks_lib.scoring.publish import read_episodes
+from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.store.artifacts import ArtifactStore
-from tasks_lib.store.schemas import AUDIT, CONTRIBUTIONS, INTERVALS, METRICS, ROUTING_METRICS, Table
+from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.schemas import (
+    AUDIT,
+    CONTRIBUTIONS,
+    DISAGREEMENT,
+    INTERVALS,
+    METRICS,
+    ROUTING_METRICS,
+    Table,
+)
 from tasks_lib.store.settings import settings
 
 
@@ -42,6 +56,23 @@ def _read(store: ArtifactStore, table: Table, key: str | None) -> pl.DataFrame:
     return empty
 
 
+def _disagreement(run: RunSpec, record: dict[str, Any], store: ArtifactStore) -> pl.DataFrame | None:
+    """The run's verdicts under other rules, of backends whose every router is done; None when there is no such backend."""
+    layers: dict[str, list[str]] = {}
+    for (backend, _), chain in recorded_chains(record).items():
+        layers.setdefault(backend, []).extend(chain.contributions.values())
+    whole = {b: keys for b, keys in layers.items() if len(keys) == len(FACTORIAL_ROUTERS) * len(DataAgent)}
+    if not whole:
+        return None
+    inputs = load(run.release)
+    ledger = Ledger(settings().resolved_ledger_url)
+    try:
+        targets = episodes_of(inputs.contracts[t] for t in wanted_tasks(run))
+        return store.read(DISAGREEMENT, disagreement(store, ledger, whole, targets, inputs.gold_units))
+    finally:
+        ledger.close()
+
+
 def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any] | None) -> RunTables:
     """What the page is made from."""
     store = ArtifactStore(settings().resolved_store_url)
@@ -62,6 +93,7 @@ def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any]
         episodes=read_episodes(store, list(record["cell_keys"].values())),
         contributions=failures(record, store),
         audit=store.read(AUDIT, record["audit_key"]) if "audit_key" in record else None,
+        disagreement=_disagreement(run, record, store) if verification and verification["ok"] else None,
         verification=verification,
         baselines=frozenset(b.name for b in run.backends if b.offline),
     )

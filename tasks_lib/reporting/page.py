@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks_lib.reporting import appendix, figures, tables
+from tasks_lib.reporting import appendix, disagreement_section, figures, tables
 from tasks_lib.reporting.figures import Figure
 from tasks_lib.reporting.run_tables import ReportError, RunTables
 from tasks_lib.reporting.tables import headline_text
@@ -111,6 +111,9 @@ def sections(run: RunTables) -> list[Section]:
             ),
         ),
     ]
+    if run.disagreement is not None:
+        view = disagreement_section.disagreement(run)
+        found.append(Section("rules", "Rules of comparing", disagreement_section.TEXT, views=(view,)))
     audits = appendix.audits(run)
     if audits:
         found.append(

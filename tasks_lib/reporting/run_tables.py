@@ -63,7 +63,7 @@ class RunTables:
     `model_calls`, `model_calls_made`, `model_calls_unshared`, `sql_executions…`, cost (`{known_usd, unknown_calls}`),
     manifest (tasks, by_corpus, by_behavior, by_difficulty, origins `{corpus: {origin: databases}}`) and, where it was
     measured, seconds.
-    `metrics`, `intervals`, `routing_metrics`, `routing_intervals`, `episodes`, `audit`: tables of `store.schemas`; the routing
+    `metrics`, `intervals`, `routing_metrics`, `routing_intervals`, `episodes`, `audit`, `disagreement`: tables of `store.schemas`; the routing
     frames may be empty when no routing study ran. `contributions`: backend, data_agent, kind, n. `verification`: ok,
     recomputed_values, max_discrepancy, gold_certificate, leak_findings, problems. `baselines`: names of offline policies.
 
@@ -78,6 +78,7 @@ class RunTables:
     episodes: pl.DataFrame
     contributions: pl.DataFrame
     audit: pl.DataFrame | None = None
+    disagreement: pl.DataFrame | None = None
     verification: Mapping[str, Any] | None = None
     baselines: frozenset[str] = frozenset()
     _cells: tuple[Cell, ...] = field(init=False, repr=False)
