@@ -28,10 +28,14 @@ from tasks_lib.sql.lexer import deepest_brackets, trimmed
 # It warns, with the whole SQL text, whenever a statement falls back to `Command`; the guard refuses those itself.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
-MAX_SQL_CHARACTERS = 100_000
+MAX_SQL_CHARACTERS = 50_000
 """Longer texts are refused: the longest gold query at hand has under 3,000 characters."""
 MAX_NESTING = 50
 """Deeper brackets are refused: sqlglot recurses and leaves Python's stack at about 90 levels."""
+MAX_SQUARE_NESTING = 8
+"""Deeper square brackets are refused: sqlglot reads `ARRAY[ARRAY[...]]` in time that doubles with every level."""
+_SPARE_NODES = 5_000
+"""A text may make sqlglot try as many nodes as it has characters, and these: trying again and again must end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,11 @@ class GuardReport:
 
 
 class _Refused(Exception):
-    pass
+    """One statement that may not run, or more than one."""
+
+
+class _Unreadable(Exception):
+    """No SQL of the engine."""
 
 
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
@@ -75,29 +83,18 @@ _WRITING = (
 )
 
 
-@lru_cache(maxsize=16_384)
 def check_sql(engine: Engine, sql: str | None) -> GuardReport:
     """Check that `sql` is one read-only query; trailing blanks, semicolons and comments are no second statement.
 
     `kind` of a refusal: `missing_sql` (None, blank, only comments), `parse_error` (not readable as SQL of the engine),
-    `refused_sql` (readable, but not allowed). Never raises for any text.
+    `refused_sql` (readable, but not allowed). Never raises for any text, and ends soon for any text.
     """
-    if sql is None or not trimmed(engine, sql):
-        reason = "There is no SQL statement: the text is empty or only comments."
-        return GuardReport(False, reason, VerdictKind.MISSING_SQL)
-    try:
-        sql.encode("utf-8")
-    except UnicodeEncodeError:
-        return GuardReport(False, "The text holds a lone surrogate, which is no character.", VerdictKind.PARSE_ERROR)
-    try:
-        root = _single_root(engine, sql)
-        _check_tree(engine, root)
-    except SqlglotError as error:
-        message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return GuardReport(False, f"The text cannot be read as {engine} SQL: {message}", VerdictKind.PARSE_ERROR)
-    except _Refused as refusal:
-        return GuardReport(False, str(refusal), VerdictKind.REFUSED_SQL)
-    return GuardReport(True)
+    if sql is None:
+        return _MISSING
+    if len(sql) > MAX_SQL_CHARACTERS:
+        reason = f"The SQL has {len(sql)} characters; at most {MAX_SQL_CHARACTERS} are allowed."
+        return GuardReport(False, reason, VerdictKind.REFUSED_SQL)
+    return _read(engine, sql)[0]
 
 
 def is_ordered(engine: Engine, sql: str) -> bool:
@@ -108,26 +105,61 @@ def is_ordered(engine: Engine, sql: str) -> bool:
     Raises:
         ValueError: `sql` is not one readable query (check it with `check_sql` first).
     """
+    report = check_sql(engine, sql)
+    ordered = _read(engine, sql)[1] if len(sql) <= MAX_SQL_CHARACTERS else None
+    if ordered is None:
+        raise ValueError(f"Whether the SQL is ordered cannot be told, it is not one readable query: {report.reason}")
+    return ordered
+
+
+_MISSING = GuardReport(False, "There is no SQL statement: the text is empty or only comments.", VerdictKind.MISSING_SQL)
+
+
+@lru_cache(maxsize=16_384)
+def _read(engine: Engine, sql: str) -> tuple[GuardReport, bool | None]:
+    """The report, and whether the one statement is ordered (None when there is no tree of one statement)."""
     try:
-        node = _single_root(engine, sql)
-    except (SqlglotError, _Refused) as error:
-        raise ValueError(f"Whether the SQL is ordered cannot be told, it is not one readable query: {error}") from error
+        sql.encode("utf-8")
+    except UnicodeEncodeError:
+        reason = "The text holds a lone surrogate, which is no character."
+        return GuardReport(False, reason, VerdictKind.PARSE_ERROR), None
+    if not trimmed(engine, sql):
+        return _MISSING, None
+    ordered = None
+    try:
+        root = _single_root(engine, sql)
+        ordered = _ordered(root)
+        _check_tree(engine, root)
+    except _Unreadable as error:
+        reason = f"The text cannot be read as {engine} SQL: {error}"
+        return GuardReport(False, reason, VerdictKind.PARSE_ERROR), ordered
+    except _Refused as refusal:
+        return GuardReport(False, str(refusal), VerdictKind.REFUSED_SQL), ordered
+    return GuardReport(True), ordered
+
+
+def _ordered(node: exp.Expression) -> bool:
     while not node.args.get("order") and isinstance(node, exp.Subquery):
         node = node.this
     return bool(node.args.get("order"))
 
 
 def _single_root(engine: Engine, sql: str) -> exp.Expression:
-    if len(sql) > MAX_SQL_CHARACTERS:
-        raise _Refused(f"The SQL has {len(sql)} characters; at most {MAX_SQL_CHARACTERS} are allowed.")
     if "\x00" in sql:
         raise _Refused("The SQL holds a NUL character, at which engines stop reading.")
-    if (depth := deepest_brackets(engine, sql)) > MAX_NESTING:
-        raise _Refused(f"The SQL nests brackets {depth} deep; at most {MAX_NESTING} are allowed.")
+    for pair, most in ("()", MAX_NESTING), ("[]", MAX_SQUARE_NESTING):
+        if (depth := deepest_brackets(engine, sql, pair)) > most:
+            raise _Refused(f"The SQL nests {pair} {depth} deep; at most {most} are allowed.")
+    text = trimmed(engine, sql)
     try:
-        parsed = sqlglot.parse(trimmed(engine, sql), read=engine.value)
+        parsed = sqlglot.parse(text, read=engine.value, max_nodes=_SPARE_NODES + len(text))
     except RecursionError:
         raise _Refused("The SQL nests deeper than it can be checked.") from None
+    except SqlglotError as error:
+        raise _Unreadable(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    except (TypeError, ValueError, AttributeError, LookupError, AssertionError) as error:
+        # sqlglot stumbles in its own code over some unfinished texts, such as `SELECT 1 ? 1 ?`.
+        raise _Unreadable(f"it is not finished or not well formed ({type(error).__name__}).") from error
     statements = [node for node in parsed if node is not None and not isinstance(node, exp.Semicolon)]
     if len(statements) != 1:
         raise _Refused(f"The text holds {len(statements)} statements; exactly one is allowed.")

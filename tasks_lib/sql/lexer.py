@@ -138,11 +138,11 @@ def trimmed(engine: Engine, sql: str) -> str:
     return sql[:end]
 
 
-def deepest_brackets(engine: Engine, sql: str) -> int:
-    """Return how deep round brackets nest in `sql` (outside strings, names and comments)."""
+def deepest_brackets(engine: Engine, sql: str, pair: str = "()") -> int:
+    """Return how deep the brackets of `pair` nest in `sql` (outside strings, names and comments)."""
     depth = deepest = 0
     for token in tokens(engine, sql):
         if token.kind is TokenKind.OTHER:
-            depth += {"(": 1, ")": -1}.get(sql[token.start], 0)
+            depth += {pair[0]: 1, pair[1]: -1}.get(sql[token.start], 0)
             deepest = max(deepest, depth)
     return deepest

@@ -1,27 +1,36 @@
-"""Cold against shared execution: what the ledger saves when many cells ask for the same statements.
+"""What a (gold, prediction) pair costs: cold with full isolation, and with repeats shared; and what cells share.
 
-Run by name: `pytest -m bench tests/bench/test_bench_sql.py -s`. Unshared means what the design says: the sum over cells
-of the distinct statements inside each cell.
+Run by name: `pytest -m bench tests/bench/test_bench_sql.py -s`. Processor time of this process and all its workers, their
+start included, so that a busy machine changes little. Unshared means what the design says: the sum over cells of the
+distinct statements inside each cell.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sqlite3
 import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tasks_lib.protocol.records import DatabaseHandle
 from tasks_lib.protocol.vocabulary import Corpus, Engine
+from tasks_lib.sql.comparators import compare
 from tasks_lib.sql.execute import LEDGER_KIND, SqlRunner
+from tasks_lib.sql.guard import check_sql, is_ordered
 from tasks_lib.sql.limits import Limits
 from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.ledgers import Ledger
 
 ROWS, STATEMENTS, CELLS = 30_000, 40, 6
+DATABASES, TABLE_ROWS, PAIRS, REPEATS = 8, 2_000, 480, 6
 
 
 def _database(path: Path) -> DatabaseHandle:
@@ -31,7 +40,11 @@ def _database(path: Path) -> DatabaseHandle:
         rows = ((draw.randrange(50), f"item {draw.randrange(900)}", draw.random() * 90) for _ in range(ROWS))
         connection.executemany("INSERT INTO sale VALUES (?, ?, ?)", rows)
     connection.close()
-    return DatabaseHandle("db_1", Corpus.SPIDER, Engine.SQLITE, str(path), sha256_file(path), "")
+    return _handle("db_1", path)
+
+
+def _handle(name: str, path: Path) -> DatabaseHandle:
+    return DatabaseHandle(name, Corpus.SPIDER, Engine.SQLITE, str(path), sha256_file(path), "")
 
 
 def _statements() -> list[str]:
@@ -64,3 +77,144 @@ async def test_cells_share_executions(tmp_path: Path) -> None:
         f"{1000 * min(shared[1:]) / STATEMENTS:.2f} ms a statement"
     )
     assert sum(shared) < sum(unshared) / 2
+
+
+# ---- pairs ----
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A gold query and a prediction that is written otherwise; half of them are right."""
+
+    handle: DatabaseHandle
+    gold: str
+    predicted: str
+
+
+def _shops(folder: Path) -> list[DatabaseHandle]:
+    made = []
+    for number in range(DATABASES):
+        draw = random.Random(number)
+        path = folder / f"shop {number}.sqlite"
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.executescript(
+                "CREATE TABLE shop (id INTEGER PRIMARY KEY, city TEXT, size INTEGER);"
+                "CREATE TABLE sale (id INTEGER PRIMARY KEY, shop_id INTEGER, item TEXT, price REAL, day TEXT);"
+            )
+            cities = ["Oslo", "Turin", "Lyon", "Porto", "Ghent", "Graz"]
+            shops = ((i, draw.choice(cities), draw.randrange(900)) for i in range(TABLE_ROWS))
+            connection.executemany("INSERT INTO shop VALUES (?, ?, ?)", shops)
+            sales = (
+                (
+                    i,
+                    draw.randrange(TABLE_ROWS),
+                    f"item {draw.randrange(300)}",
+                    draw.randrange(9000) / 100,
+                    f"2024-{draw.randrange(1, 13):02}",
+                )
+                for i in range(TABLE_ROWS)
+            )
+            connection.executemany("INSERT INTO sale VALUES (?, ?, ?, ?, ?)", sales)
+        made.append(_handle(f"db_{number}", path))
+    return made
+
+
+_SHAPES = (
+    (
+        "SELECT city FROM shop WHERE size > {n}",
+        "SELECT s.city FROM shop AS s WHERE {n} < s.size",
+        "SELECT city FROM shop WHERE size >= {m}",
+    ),
+    (
+        "SELECT count(*) FROM sale WHERE price > {p}",
+        "SELECT count(id) FROM sale WHERE price > {p}",
+        "SELECT count(DISTINCT item) FROM sale WHERE price > {p}",
+    ),
+    (
+        "SELECT city, count(*) FROM shop WHERE size < {n} GROUP BY city",
+        "SELECT city, count(id) FROM shop WHERE size < {n} GROUP BY 1 ORDER BY 2",
+        "SELECT city, sum(size) FROM shop WHERE size < {n} GROUP BY city",
+    ),
+    (
+        "SELECT T1.item FROM sale AS T1 JOIN shop AS T2 ON T1.shop_id = T2.id WHERE T2.city = 'Oslo' AND T2.size > {n}",
+        "SELECT item FROM sale, shop WHERE shop_id = shop.id AND city = 'Oslo' AND size > {n}",
+        "SELECT DISTINCT item FROM sale JOIN shop ON shop_id = shop.id WHERE city = 'Oslo' AND size > {n}",
+    ),
+    (
+        "SELECT item, price FROM sale ORDER BY price DESC, id LIMIT {k}",
+        "SELECT s.item, s.price FROM sale s ORDER BY s.price DESC, s.id ASC LIMIT {k}",
+        "SELECT item, price FROM sale ORDER BY price, id LIMIT {k}",
+    ),
+    (
+        "SELECT avg(price) FROM sale WHERE day = '2024-{d:02}' AND shop_id > {n}",
+        "SELECT AVG(T1.price) FROM sale AS T1 WHERE T1.day = '2024-{d:02}' AND T1.shop_id > {n}",
+        "SELECT max(price) FROM sale WHERE day = '2024-{d:02}' AND shop_id > {n}",
+    ),
+)
+
+
+def _pairs(handles: Sequence[DatabaseHandle]) -> list[Pair]:
+    """Every (database, text) is there once: nothing is shared in a cold run."""
+    made = []
+    for number in range(PAIRS):
+        turn, database = divmod(number, len(handles))
+        shape, variant = _SHAPES[turn % len(_SHAPES)], turn // len(_SHAPES)
+        n = 500 + 37 * variant
+        values = {"n": n, "m": n + 1, "p": n / 10, "k": 5 + variant, "d": 1 + variant}
+        predicted = shape[1 + number % 2].format(**values)
+        made.append(Pair(handles[database], shape[0].format(**values), predicted))
+    assert len({(pair.handle.location, sql) for pair in made for sql in (pair.gold, pair.predicted)}) == 2 * PAIRS
+    return made
+
+
+async def _scored(runner: SqlRunner, pairs: Sequence[Pair]) -> int:
+    """How many predictions are right, as a run decides it."""
+
+    async def one(pair: Pair) -> bool:
+        gold, predicted = await asyncio.gather(
+            runner.run(pair.handle, pair.gold), runner.run(pair.handle, pair.predicted)
+        )
+        assert gold.result is not None
+        assert predicted.result is not None
+        return compare(Corpus.SPIDER, gold.result, predicted.result, is_ordered(Engine.SQLITE, pair.gold)).equal
+
+    return sum(await asyncio.gather(*(one(pair) for pair in pairs)))
+
+
+def _plain(pairs: Sequence[Pair]) -> int:
+    """The plain loop without any isolation, limit or check: connect, run both, compare as bags."""
+    right = 0
+    for pair in pairs:
+        with closing(sqlite3.connect(pair.handle.location)) as connection:
+            gold, predicted = (connection.execute(sql).fetchall() for sql in (pair.gold, pair.predicted))
+        right += Counter(gold) == Counter(predicted)
+    return right
+
+
+def _used() -> float:
+    """Processor seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("turn", range(3))
+async def test_a_pair_costs_less_than_a_millisecond(tmp_path: Path, turn: int) -> None:
+    pairs = _pairs(_shops(tmp_path))
+    started = _used()
+    expected = _plain(pairs)
+    plain = _used() - started
+    costs = []
+    for version, passes in (("cold", 1), ("repeated", REPEATS)):
+        check_sql.cache_clear()
+        ledger = Ledger(f"sqlite:///{tmp_path / version}.sqlite")
+        started = _used()
+        async with SqlRunner(ledger, Limits(version=version), workers=2) as runner:
+            for _ in range(passes):
+                assert await _scored(runner, pairs) >= 0.3 * PAIRS
+        costs.append((_used() - started) / passes)
+        ledger.close()
+    cold, repeated = (1000 * cost / PAIRS for cost in costs)
+    print(
+        f"\n{PAIRS} pairs over {DATABASES} databases, CPU ms a pair: cold {cold:.2f}, {REPEATS} cells that share "
+        f"{repeated:.2f}; a plain loop without isolation {1000 * plain / PAIRS:.2f} ({expected} right)"
+    )
