@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import ModelServer, in_turn, model_server, refuses, says
+from servers import ModelServer, in_turn, model_server, refuses, says, waits
 
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.budget import Budget, BudgetSpent, current, limited
@@ -18,7 +18,7 @@ from tasks_lib.models.limits import Gate
 from tasks_lib.models.transcripts import FAILED, KIND
 from tasks_lib.protocol.records import CallContext
 from tasks_lib.protocol.vocabulary import Audience
-from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.ledgers import Entry, Ledger, items
 
 CONTEXT = CallContext(Audience.ROUTER, "routes")
 
@@ -85,6 +85,48 @@ async def test_a_failed_call_counts_as_the_most_it_can_have_cost_and_its_request
         sent = sum(meta["attempts"] for kind in (KIND, FAILED) for meta in ledger.metas(kind, "here"))
         assert sent == len(server.requests) == 5
     assert [meta["layer"] for meta in ledger.metas(FAILED)] == ["routes"]
+
+
+async def test_only_requests_that_left_are_counted_however_a_call_ends(ledger: Ledger) -> None:
+    """Nothing listens: none left. Refused as misconfigured, or cancelled in flight: one left."""
+
+    def attempts() -> list[tuple[str, int]]:
+        return sorted((entry.outcome, entry.meta["attempts"]) for entry in failures(ledger))
+
+    with model_server(waits) as server:
+        asking = asyncio.ensure_future(model_of(server, ledger).chat(ask("cancelled"), CONTEXT))
+        assert await asyncio.to_thread(server.arrived.wait, 60)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.sleep(0)
+        assert attempts() == [("provider_unavailable", 1)]
+        server.behave = refuses(404)
+        with pytest.raises(BackendMisconfigured):
+            await model_of(server, ledger).chat(ask("no such model"), CONTEXT)
+        assert attempts() == [("bad_request", 1), ("provider_unavailable", 1)]
+        assert len(server.requests) == 2
+    with pytest.raises(ProviderUnavailable, match="in 3 attempt"):
+        await model_of(server, ledger).chat(ask("nobody there"), CONTEXT)
+    assert attempts() == [("bad_request", 1), ("provider_unavailable", 0), ("provider_unavailable", 1)]
+
+
+@pytest.mark.parametrize("model", ["hosted_vllm/stub", "openai/stub", "anthropic/stub"])
+async def test_a_call_given_up_before_its_request_left_counts_none(ledger: Ledger, model: str) -> None:
+    """The deadline has passed before a request could leave: none is counted, but where litellm brings its own connection."""
+    with model_server(says()) as server:
+        spec = BackendSpec(name="stub", model=model, api_base=server.url, deadline_seconds=0.001)
+        with pytest.raises(ProviderUnavailable, match="timeout"):
+            await open_model(spec, ledger, api_key="x").chat(ask("late"), CONTEXT)
+        counted = [meta["attempts"] for meta in ledger.metas(FAILED)]
+        assert counted == [0] or (model.startswith("anthropic") and counted == [1])
+        assert server.requests == []
+
+
+def failures(ledger: Ledger) -> list[Entry]:
+    with ledger.engine.connect() as connection:
+        keys = [row.key for row in connection.execute(items.select().where(items.c.kind == FAILED))]
+    return list(ledger.get_many(keys).values())
 
 
 def test_the_budget_around_holds_where_none_is_set() -> None:

@@ -6,6 +6,7 @@ answers without a model is `offline`. Transient failures raise and store nothing
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -25,6 +26,7 @@ from tasks_lib.models.transcripts import (
     reply_of,
     tools_blob,
 )
+from tasks_lib.models.wire import counting
 from tasks_lib.protocol.records import CallContext
 from tasks_lib.protocol.vocabulary import CallOutcome
 from tasks_lib.store.keys import digest
@@ -135,16 +137,25 @@ class LedgeredModel:
         budget = current()
         booked = budget.book(self.spec, request, self.endpoint.price())
         cost = None
-        try:
-            completion = await self.endpoint.complete(request)
-            cost = completion.cost
-        except ProviderUnavailable as error:
-            meta = {"call": key, "layer": context.layer, "trial": context.trial, "attempts": error.attempts}
-            self.ledger.record(FAILED, Produced(error.outcome, plain_bytes({"detail": str(error)}), meta))
-            raise
-        finally:
-            budget.settle(booked, cost)
+        with counting() as sent:
+            try:
+                completion = await self.endpoint.complete(request)
+                cost = completion.cost
+            except (ProviderUnavailable, BackendMisconfigured, asyncio.CancelledError) as error:
+                meta = {"call": key, "layer": context.layer, "trial": context.trial, "attempts": sent.requests}
+                detail = str(error) or "cancelled before a reply came"
+                self.ledger.record(FAILED, Produced(_failure(error), plain_bytes({"detail": detail}), meta))
+                raise
+            finally:
+                budget.settle(booked, cost)
         return completion
+
+
+def _failure(error: BaseException) -> str:
+    """The outcome of a call without a reply: what the client says, `bad_request` for one that is described wrongly."""
+    if isinstance(error, ProviderUnavailable):
+        return error.outcome
+    return str(CallOutcome.BAD_REQUEST if isinstance(error, BackendMisconfigured) else CallOutcome.PROVIDER_UNAVAILABLE)
 
 
 def _stored(

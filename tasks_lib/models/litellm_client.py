@@ -23,6 +23,7 @@ from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.chat import BackendMisconfigured, ChatRequest, Message, ProviderUnavailable, ToolCall
 from tasks_lib.models.limits import Gate, gate_of
 from tasks_lib.models.transcripts import Completion, plain_bytes
+from tasks_lib.models.wire import Sent, counting, session
 from tasks_lib.protocol.vocabulary import CallOutcome
 from tasks_lib.store.keys import digest
 from tasks_lib.store.ledgers import Ledger, Produced
@@ -193,15 +194,21 @@ class LiteLLMEndpoint:
         guess = characters // 4 + (request.max_tokens or self.spec.max_tokens)
         async with gate.places:
             await asyncio.sleep(gate.wait(guess))
-            done = await self._attempts(request, parameters, gate)
+            with counting() as sent:
+                done = await self._attempts(request, parameters, gate, sent)
         if done.prompt_tokens is not None and done.completion_tokens is not None:
             gate.correct(done.prompt_tokens + done.completion_tokens - guess)
         return done
 
-    async def _attempts(self, request: ChatRequest, parameters: Mapping[str, Any], gate: Gate) -> Completion:
+    async def _attempts(
+        self, request: ChatRequest, parameters: Mapping[str, Any], gate: Gate, sent: Sent
+    ) -> Completion:
         import openai  # litellm's errors are subclasses of this client's
 
         litellm = _litellm()
+        shared = await session()
+        # Where litellm brings a connection of its own, a request counts when litellm is asked for it.
+        seen = parameters["provider"] in {"openai", *litellm.openai_compatible_providers}
         started = time.monotonic()
         fields = self.requested(request)
         if request.tools:
@@ -215,6 +222,7 @@ class LiteLLMEndpoint:
             _mark(messages)
         for attempt in range(1, ATTEMPTS + 1):
             left = self.spec.deadline_seconds - (time.monotonic() - started)
+            sent.requests += not seen
             try:
                 async with asyncio.timeout(left):
                     response = await litellm.acompletion(
@@ -225,23 +233,25 @@ class LiteLLMEndpoint:
                         timeout=left,
                         max_retries=0,
                         num_retries=0,
+                        shared_session=shared,
                         **fields,
                     )
-                return self._read(response, attempt, time.monotonic() - started)
+                return self._read(response, sent.requests, time.monotonic() - started)
             except (TimeoutError, litellm.Timeout) as error:
-                self._give_up(CallOutcome.TIMEOUT, parameters, attempt, error)
+                self._give_up(CallOutcome.TIMEOUT, parameters, attempt, sent, error)
             except openai.APIError as error:
                 failure = error
             decided = self._decided(failure, parameters)
             if decided is not None:
-                return Completion(decided, detail=_short(failure), attempts=attempt, latency=time.monotonic() - started)
+                latency = time.monotonic() - started
+                return Completion(decided, detail=_short(failure), attempts=sent.requests, latency=latency)
             limited = _status(failure) == 429
             outcome = CallOutcome.RATE_LIMITED if limited else CallOutcome.PROVIDER_UNAVAILABLE
             pause = max(_retry_after(failure), BACKOFF_SECONDS * 2 ** (attempt - 1))
             left = self.spec.deadline_seconds - (time.monotonic() - started)
             # A start is booked only for a request that may be sent; one that could not be waited for is not sent, nor counted.
             if attempt == ATTEMPTS or pause >= left or (pause := max(pause, gate.wait())) >= left:
-                self._give_up(outcome, parameters, attempt, failure)
+                self._give_up(outcome, parameters, attempt, sent, failure)
             await asyncio.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -266,13 +276,13 @@ class LiteLLMEndpoint:
         return CallOutcome.BAD_REQUEST
 
     def _give_up(
-        self, outcome: CallOutcome, parameters: Mapping[str, Any], attempts: int, error: BaseException
+        self, outcome: CallOutcome, parameters: Mapping[str, Any], attempts: int, sent: Sent, error: BaseException
     ) -> NoReturn:
         raise ProviderUnavailable(
             f"{outcome}: backend {self.spec.name} at {parameters['endpoint']} gave no reply in {attempts} attempt(s) within "
             f"{self.spec.deadline_seconds:g} s ({_short(error)}), expected a chat completion of {self.spec.model}; check that "
             "the server runs and api_base is right, then run again: nothing was stored.",
-            attempts,
+            sent.requests,
             outcome.value,
         ) from error
 

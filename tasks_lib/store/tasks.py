@@ -15,13 +15,11 @@ from typing import Any
 
 from prefect import Task, task
 from prefect.cache_policies import CachePolicy
-from prefect.client.schemas.objects import State
 from prefect.context import TaskRunContext
 
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.jobs import Job, perform, perform_blocking
 from tasks_lib.store.keys import KeyUnavailable
-from tasks_lib.store.ledgers import Transient
 from tasks_lib.store.schemas import TABLES
 
 
@@ -64,28 +62,14 @@ def close_pool() -> None:
         _POOL = None
 
 
-async def transient(_task: Any, _run: Any, state: State[Any]) -> bool:
-    """True for faults of the moment alone: everything else would only fail again."""
-    try:
-        await state.aresult()
-    except Transient:
-        return True
-    except Exception:
-        return False
-    return False
-
-
 def stage_task(name: str) -> Task[..., Any]:
-    """A Prefect task that makes one artifact of a stage: arguments `key`, `job`, `here` (run in this process)."""
+    """A Prefect task that makes one artifact of a stage: arguments `key`, `job`, `here` (run in this process).
 
-    @task(
-        name=name,
-        cache_policy=STORE_KEY,
-        persist_result=True,
-        retries=2,
-        retry_delay_seconds=[2, 10],
-        retry_condition_fn=transient,
-    )
+    Prefect never retries it, whatever its settings say: the model client owns the retries of a call (known fault M01), and a
+    stage that ends without its artifact is resumed by the next run.
+    """
+
+    @task(name=name, cache_policy=STORE_KEY, persist_result=True, retries=0)
     async def stage(key: str, job: Job, here: bool) -> str:
         if here:
             await perform(job)
