@@ -20,6 +20,7 @@ from tasks_lib.protocol.records import Binding, Contract, DatabaseHandle, LocalR
 from tasks_lib.protocol.vocabulary import Behavior, Corpus, DataAgent, Difficulty, Engine, Planner
 from tasks_lib.sql.canonical import CanonicalResult
 from tasks_lib.sql.execute import SqlRunner
+from tasks_lib.sql.faults import DatabaseMissing
 from tasks_lib.store.artifacts import read_file, write_file
 from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.ledgers import Ledger
@@ -145,6 +146,24 @@ async def test_a_verified_value_is_bound_with_its_type(bench: Bench) -> None:
     privileged = [r.text for r in downstream if r.mode == "privileged"]
     assert set(privileged) == {"How many routes start at :up1_code?"}
     assert not any("02134" in r.text for r in seen)
+
+
+async def test_a_missing_database_gives_no_verdicts(bench: Bench, tmp_path: Path) -> None:
+    """Known fault E05: it is no wrong answer. Nothing is scored, and a run counts its layer as missing."""
+    gold = await bench.gold()
+    (tmp_path / "db_b.sqlite").unlink()
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", run="later")
+    texts = {"u1": UPSTREAM, "u2": "SELECT COUNT(*) FROM routes WHERE origin = :up1_code"}
+    async with SqlRunner(ledger, workers=1) as later:
+        with pytest.raises(DatabaseMissing, match="db_b"):
+            await Driver(gold, later, writer(texts)).contributions(
+                "x", "direct", DataAgent.TEXT_TO_SQL, [bench.attempt()]
+            )
+    ledger.close()
+    assert not (tmp_path / "db_b.sqlite").exists()
+    from flows.factorial import FAULTS
+
+    assert issubclass(DatabaseMissing, FAULTS)
 
 
 async def test_a_value_that_is_not_utf8_is_written_and_read_back(bench: Bench, tmp_path: Path) -> None:

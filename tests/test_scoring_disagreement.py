@@ -20,6 +20,7 @@ from tasks_lib.reporting.page import page_html
 from tasks_lib.scoring.disagreement import CELLS, disagreement, disagreement_rows
 from tasks_lib.scoring.targets import Target, episodes_of
 from tasks_lib.sql.canonical import CanonicalResult, Value
+from tasks_lib.sql.comparators import COMPARATOR_VERSION, rule_name
 from tasks_lib.sql.execute import LEDGER_KIND
 from tasks_lib.store.artifacts import ArtifactStore, conform
 from tasks_lib.store.keys import sha256_bytes
@@ -130,6 +131,18 @@ def test_the_table_of_a_run_rests_on_its_verdicts_and_runs_nothing(small_run: Sm
         assert mine.height == 3
         assert set(mine["numerator"]) == {numerator}
         assert set(mine["denominator"]) == {denominator}
+
+
+def test_every_verdict_names_its_rule_and_version(small_run: SmallRun) -> None:
+    """Known fault C03: where SQL ran, the rule that judged it stands beside the verdict; elsewhere none does."""
+    store = ArtifactStore(settings().resolved_store_url)
+    corpora = {u.unit_id: u for u in load(small_run.record["spec"]["release"]).gold_units}
+    chains = recorded_chains(small_run.record).values()
+    frames = [store.read(CONTRIBUTIONS, key) for chain in chains for key in chain.contributions.values()]
+    for unit_id, ran, named in pl.concat(frames).select("unit_id", "ran", "comparator").unique().iter_rows():
+        unit = corpora[unit_id]
+        rule = f"{rule_name(unit.corpus, unit.ordered)}@{COMPARATOR_VERSION[unit.corpus]}"
+        assert named == (rule if ran else "")
 
 
 def test_the_page_tells_it_in_words() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -203,6 +205,31 @@ def test_bytes_are_lossless_and_deterministic(rows: list[tuple[Value, ...]], nam
     assert again.to_bytes() == data
     assert again.digest == result.digest
     assert repr(again) == repr(result)  # repr tells 1 from 1.0 from True, and -0.0 from 0.0
+
+
+@given(rows=rows_of(rich))
+def test_stored_results_can_stand_in_any_file(rows: list[tuple[Value, ...]]) -> None:
+    """C06: text that is not UTF-8 is written as JSON lines and as Parquet text, and reads back equal."""
+    result = table(*rows, columns=2)
+    text = result.to_bytes().decode("utf-8")
+    assert json.loads(json.dumps({"result": text}))["result"] == text
+    kept = pa.table({"result": [text]}).column("result")[0].as_py()
+    assert repr(CanonicalResult.from_bytes(kept.encode("utf-8"))) == repr(result)
+
+
+@given(rows=rows_of(rich), data=st.data())
+def test_a_digest_tells_order_and_what_is_compared_does_not_depend_on_it(
+    rows: list[tuple[Value, ...]], data: st.DataObject
+) -> None:
+    """Equal digests are equal bytes, so equal under every rule; rows in another order have another digest and stay equal where
+    order does not count."""
+    gold = table(*rows, columns=2)
+    moved = table(*data.draw(st.permutations(rows)), columns=2)
+    assert (gold.digest == moved.digest) is (gold.to_bytes() == moved.to_bytes())
+    if gold.digest == moved.digest:
+        assert equal(SPIDER, gold, moved, ordered=True)
+    for corpus in Corpus:
+        assert equal(corpus, gold, moved)
 
 
 def test_types_are_kept_apart_in_the_digest() -> None:
