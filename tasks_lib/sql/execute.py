@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -21,14 +22,14 @@ from types import TracebackType
 from tasks_lib.protocol.records import BindingValue, DatabaseHandle, ExecutionKey
 from tasks_lib.protocol.vocabulary import Engine, VerdictKind
 from tasks_lib.sql.canonical import CanonicalResult
-from tasks_lib.sql.faults import DatabaseDamaged
+from tasks_lib.sql.faults import DatabaseDamaged, DatabaseFault
 from tasks_lib.sql.fetching import Outcome
 from tasks_lib.sql.guard import check_sql
 from tasks_lib.sql.lexer import trimmed
-from tasks_lib.sql.limits import DEFAULT_LIMITS, Limits
+from tasks_lib.sql.limits import DEFAULT_LIMITS, MEBIBYTE, Limits
 from tasks_lib.sql.placeholders import bound, driver_text, placeholders_in
 from tasks_lib.sql.postgres import shared_server
-from tasks_lib.sql.sqlite import check_file
+from tasks_lib.sql.sqlite import Identity, check_file, identity
 from tasks_lib.sql.workers import Request, WorkerPool
 from tasks_lib.store.keys import digest, sha256_bytes, sha256_file
 from tasks_lib.store.ledgers import Entry, Ledger, Produced
@@ -37,6 +38,9 @@ from tasks_lib.store.settings import settings
 LEDGER_KIND = "sql_execution"
 ENGINE_VERSION = "execution@1"
 """Part of every key: raise it when the same SQL under the same limits may give another result or other bytes."""
+REMEMBERED_BYTES = 8 * MEBIBYTE
+"""Results that a runner keeps in memory, by the size of their canonical bytes; decoded they take some ten times that."""
+_ENTRY_BYTES = 512  # what an entry takes beside its result, roughly
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,9 @@ class SqlRunner:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sql")
         self._postgres_folder = postgres_folder
         self._loading = asyncio.Lock()
-        self._locations: dict[tuple[str, str], str] = {}
+        self._locations: dict[tuple[str, str], tuple[str, Identity | None]] = {}
+        self._recent: OrderedDict[object, Execution] = OrderedDict()
+        self._recent_bytes = 0
 
     async def __aenter__(self) -> SqlRunner:
         return self
@@ -123,21 +129,41 @@ class SqlRunner:
             statement = bound(handle.engine, text, bindings or {})
         except KeyError as error:
             return Execution("", VerdictKind.EXECUTION_ERROR, error=str(error.args[0]))
+        # Python calls 1, 1.0 and True equal: the type belongs to a value here.
+        asked = handle.engine, handle.digest, text, tuple((n, type(v), repr(v)) for n, v in statement.bindings)
+        if asked in self._recent:
+            self._recent.move_to_end(asked)
+            return self._recent[asked]
         key = execution_digest(ExecutionKey(handle.digest, text, statement.bindings, self._limits.version))
 
         async def produce() -> Produced:
-            location = await self._location(handle)
+            location, identity = await self._location(handle)
             values = dict(statement.bindings)
             request = Request(
                 handle.engine,
                 location,
                 driver_text(handle.engine, text),
                 [(name, values[name]) for name in placeholders_in(handle.engine, text)],
+                identity,
             )
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._produced, request)
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, self._produced, request)
+            except DatabaseFault:
+                self._locations.pop((handle.digest, handle.location), None)  # checked anew once it is repaired
+                raise
 
         entry = await self._ledger.once(key, LEDGER_KIND, produce)
-        return self._execution(entry)
+        return self._remember(asked, self._execution(entry))
+
+    def _remember(self, asked: object, execution: Execution) -> Execution:
+        """Keep what was asked for last within REMEMBERED_BYTES: the ledger has it too, but must be read and decoded."""
+        if asked not in self._recent and len(execution.data) <= REMEMBERED_BYTES // 16:
+            self._recent[asked] = execution
+            self._recent_bytes += len(execution.data) + _ENTRY_BYTES
+            while self._recent_bytes > REMEMBERED_BYTES:
+                _, oldest = self._recent.popitem(last=False)
+                self._recent_bytes -= len(oldest.data) + _ENTRY_BYTES
+        return execution
 
     def _produced(self, request: Request) -> Produced:
         started = time.monotonic()
@@ -160,20 +186,22 @@ class SqlRunner:
             entry.key, kind, data, payload["digest"], payload["rows"], payload["error"], float(entry.meta["seconds"])
         )
 
-    async def _location(self, handle: DatabaseHandle) -> str:
-        """Return the SQLite path, or the connection string of the database that holds the dump.
+    async def _location(self, handle: DatabaseHandle) -> tuple[str, Identity | None]:
+        """The SQLite path and what the file was when it was checked, or the connection string of the loaded dump.
 
         Executions are kept by digest, so what runs must be the bytes of that digest: a file is read once a runner to see.
         """
         key = (handle.digest, handle.location)
+        if key in self._locations:
+            return self._locations[key]
         async with self._loading:
             if key not in self._locations:
                 find = _checked if handle.engine is Engine.SQLITE else self._load
                 self._locations[key] = await asyncio.to_thread(find, handle)
-        return self._locations[key]
+            return self._locations[key]
 
-    def _load(self, handle: DatabaseHandle) -> str:
-        return self.connection_of(Path(handle.location), handle.digest)
+    def _load(self, handle: DatabaseHandle) -> tuple[str, None]:
+        return self.connection_of(Path(handle.location), handle.digest), None
 
     def connection_of(self, dump: Path, digest: str) -> str:
         """The reader's connection string of the PostgreSQL database with the content of `dump`, loaded if need be.
@@ -184,12 +212,16 @@ class SqlRunner:
         return shared_server(settings().postgres_url, folder).ensure_database(dump, digest)
 
 
-def _checked(handle: DatabaseHandle) -> str:
-    """The path of a SQLite file whose bytes are those of the handle's digest. Raises DatabaseMissing or DatabaseDamaged."""
+def _checked(handle: DatabaseHandle) -> tuple[str, Identity]:
+    """Path and identity of a SQLite file whose bytes are those of the handle's digest.
+
+    Raises DatabaseMissing, or DatabaseDamaged when they are not.
+    """
     path = Path(handle.location)
     check_file(path)
-    if (found := sha256_file(path)) != handle.digest:
+    before = identity(path)
+    if (found := sha256_file(path)) != handle.digest or identity(path) != before:
         raise DatabaseDamaged(
             f"db_damaged: {path} has sha256 {found}, expected {handle.digest}; restore it, or build the release anew."
         )
-    return handle.location
+    return handle.location, before

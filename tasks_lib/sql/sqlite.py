@@ -1,4 +1,4 @@
-"""One read-only statement on one SQLite file.
+"""One read-only statement at a time on SQLite files.
 
 Belongs here: opening a file so that nothing can be written or created, the authorizer, engine limits, fetching. Does not
 belong here: the guard, processes and killing (`workers`). Standard library only: worker processes load it.
@@ -7,8 +7,12 @@ belong here: the guard, processes and killing (`workers`). Standard library only
 from __future__ import annotations
 
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote
 
 from tasks_lib.sql.canonical import Value
@@ -22,7 +26,18 @@ _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE},
 )
 _REFUSED_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "writefile", "readfile", "edit", "eval"})
-_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+# Also what says that somebody else writes the file, or left it half written: no fault of the statement.
+_DAMAGE = frozenset(
+    {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
 
 
 def check_file(path: Path) -> None:
@@ -43,22 +58,49 @@ def check_file(path: Path) -> None:
         raise DatabaseDamaged(f"db_damaged: {path} has {size} bytes and no SQLite header; restore it and resume.")
     page = int.from_bytes(header[16:18], "big")
     page = 65536 if page == 1 else page
+    _check_journals(path)
     # The page count is valid only when both change counters agree (file format, 1.3.7).
     wanted = page * int.from_bytes(header[28:32], "big") if header[24:28] == header[92:96] else page
     if size < wanted:
         raise DatabaseDamaged(f"db_damaged: {path} has {size} bytes, its header says {wanted}; restore it and resume.")
 
 
-def uri(path: Path) -> str:
-    """Return the URI that opens `path` read-only.
+def _check_journals(path: Path) -> None:
+    """Journals hold what is not in the file yet, or what must be undone in it: then the file alone is not the database."""
+    for suffix in ("-wal", "-journal"):
+        try:
+            with Path(f"{path}{suffix}").open("rb") as stream:
+                begun = stream.read(1)
+        except OSError:
+            continue
+        if begun not in (b"", b"\0"):  # SQLite blanks the first bytes of a journal it keeps and no longer needs
+            raise DatabaseDamaged(
+                f"db_damaged: {path} was not closed, {path.name}{suffix} beside it holds changes; open it once with the "
+                "sqlite3 program, close it, and resume."
+            )
 
-    A database in WAL mode cannot be opened read-only from a folder that is not writable. Where no journal stands beside
-    the file nobody is writing it, and then it is opened as immutable.
+
+def uri(path: Path) -> str:
+    """Return the URI that opens `path` read-only and takes the file for one that nobody changes.
+
+    So nothing is locked, no journal is looked for, and none is made: a database in WAL mode opens from a folder that is
+    not writable. Whoever opens it sees to it that the file does stay the same (`identity`).
     """
-    with path.open("rb") as stream:
-        wal_mode = stream.read(20)[18:20] == b"\x02\x02"
-    journals = any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-journal"))
-    return f"file:{quote(str(path))}?mode=ro" + ("&immutable=1" if wal_mode and not journals else "")
+    return f"file:{quote(str(path))}?mode=ro&immutable=1"
+
+
+Identity: TypeAlias = tuple[int, int, int, int]
+"""What tells a file from another in its place, and from itself after a change: device, inode, bytes, nanoseconds of its
+last change."""
+
+
+def identity(path: Path) -> Identity:
+    """The identity of the file at `path`. Raises DatabaseMissing."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise DatabaseMissing(f"db_missing: no SQLite file at {path}; put the database there and resume.") from None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
@@ -70,8 +112,7 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
     return sqlite3.SQLITE_OK
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "surrogateescape")
+_text = partial(str, encoding="utf-8", errors="surrogateescape")
 
 
 def connect(path: Path, limits: Limits) -> sqlite3.Connection:
@@ -79,6 +120,12 @@ def connect(path: Path, limits: Limits) -> sqlite3.Connection:
     check_file(path)
     connection = sqlite3.connect(uri(path), uri=True, isolation_level=None, cached_statements=0)
     connection.text_factory = _text
+    ((_, _, opened),) = connection.execute("PRAGMA database_list").fetchall()
+    if identity(Path(opened)) != identity(path):
+        connection.close()
+        raise DatabaseDamaged(
+            f"db_damaged: SQLite opened {opened} for {path}; give the database a plain path and resume."
+        )
     # Sorting stays in the worker's memory, where the memory limit holds it, and never fills the disk.
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA hard_heap_limit = {limits.memory_bytes}")
@@ -90,39 +137,98 @@ def connect(path: Path, limits: Limits) -> sqlite3.Connection:
     return connection
 
 
-def run(path: Path, sql: str, bindings: Mapping[str, Value] | None, limits: Limits) -> Outcome:
-    """Run `sql` as written on the file and fetch its result.
+class Connections:
+    """Connections that a worker keeps between statements, to the files it read last.
 
-    Raises:
-        DatabaseMissing, DatabaseDamaged: the file is not there, or SQLite finds it broken while reading.
+    A statement leaves nothing behind on a connection: it can set nothing, attach nothing and make nothing. A connection
+    whose file has changed or is damaged is closed, and all are when memory runs out.
     """
-    deadline = Deadline(limits.wall_seconds)
-    try:
-        connection = connect(path, limits)
-    except sqlite3.Error as error:
-        raise DatabaseDamaged(f"db_damaged: {path} does not open ({error}); restore it and resume.") from error
+
+    def __init__(self, limits: Limits, kept: int = 8) -> None:
+        self._limits = limits
+        self._most = kept
+        self._kept: OrderedDict[Path, tuple[sqlite3.Connection, Identity]] = OrderedDict()
+
+    def close(self) -> None:
+        """Close all."""
+        for path in list(self._kept):
+            self._drop(path)
+
+    def _drop(self, path: Path) -> None:
+        connection, _ = self._kept.pop(path)
+        connection.close()
+
+    def _to(self, path: Path) -> tuple[sqlite3.Connection, Identity]:
+        now = identity(path)
+        if path in self._kept and self._kept[path][1] != now:
+            self._drop(path)
+        if path not in self._kept:
+            if len(self._kept) >= self._most:
+                self._drop(next(iter(self._kept)))
+            self._kept[path] = connect(path, self._limits), now
+        self._kept.move_to_end(path)
+        return self._kept[path]
+
+    def run(
+        self, path: Path, sql: str, bindings: Mapping[str, Value] | None = None, expected: Identity | None = None
+    ) -> Outcome:
+        """Run `sql` as written on the file and fetch its result.
+
+        Args:
+            expected: identity of the file that is meant; None takes the file that is there.
+
+        Raises:
+            DatabaseMissing, DatabaseDamaged: the file is not there, is another one, changed meanwhile, or SQLite finds it
+            broken while reading.
+        """
+        deadline = Deadline(self._limits.wall_seconds)
+        try:
+            connection, opened = self._to(path)
+        except sqlite3.Error as error:
+            raise DatabaseDamaged(f"db_damaged: {path} does not open ({error}); restore it and resume.") from error
+        if expected is not None and opened != tuple(expected):
+            raise _changed(path)
+        try:
+            outcome = _fetched(connection, sql, bindings or {}, self._limits, deadline, path)
+        except MemoryError:
+            self.close()
+            outcome = failed(
+                "execution_error", f"The statement needed more than {self._limits.memory_bytes} bytes of memory."
+            )
+        except DatabaseDamaged:
+            self._drop(path)
+            raise
+        if identity(path) != opened:
+            raise _changed(path)
+        return outcome
+
+
+def _changed(path: Path) -> DatabaseDamaged:
+    return DatabaseDamaged(f"db_damaged: {path} is not the file that was checked any more; restore it and resume.")
+
+
+def _fetched(
+    connection: sqlite3.Connection,
+    sql: str,
+    bindings: Mapping[str, Value],
+    limits: Limits,
+    deadline: Deadline,
+    path: Path,
+) -> Outcome:
     try:
         connection.set_progress_handler(deadline.passed, 2000)
-        cursor = connection.execute(sql, dict(bindings or {}))
-        columns = tuple(name for name, *_ in cursor.description or ())
-        return collect(columns, cursor, limits, deadline)
+        with closing(connection.execute(sql, bindings)) as cursor:
+            columns = tuple(name for name, *_ in cursor.description or ())
+            return collect(columns, cursor, limits, deadline)
     except sqlite3.Error as error:
         # Errors of the Python module itself, such as a missing binding, carry no code.
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_INTERRUPT:
             return deadline.outcome()
         if code == sqlite3.SQLITE_IOERR_NOMEM:
-            return _out_of_memory(limits)
+            raise MemoryError from error
         if code is not None and code & 0xFF in _DAMAGE:
             raise DatabaseDamaged(f"db_damaged: reading {path} fails ({error}); restore it and resume.") from error
         return failed("result_too_large" if code == sqlite3.SQLITE_TOOBIG else "execution_error", str(error))
-    except MemoryError:
-        return _out_of_memory(limits)
     except (OverflowError, UnicodeEncodeError, ValueError) as error:
         return failed("execution_error", f"A value of the statement cannot be given to SQLite: {error}")
-    finally:
-        connection.close()
-
-
-def _out_of_memory(limits: Limits) -> Outcome:
-    return failed("execution_error", f"The statement needed more than {limits.memory_bytes} bytes of memory.")

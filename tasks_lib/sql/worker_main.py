@@ -15,13 +15,14 @@ import math
 import os
 import resource
 import sys
-from dataclasses import asdict
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from tasks_lib.sql.canonical import decoded
 from tasks_lib.sql.faults import DatabaseFault
 from tasks_lib.sql.fetching import Outcome, failed
 from tasks_lib.sql.limits import MEBIBYTE, Limits
+from tasks_lib.sql.sqlite import Connections
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
@@ -37,14 +38,11 @@ def frame(body: bytes) -> bytes:
     return len(body).to_bytes(8, "big") + body
 
 
-def _run(request: dict[str, Any], limits: Limits) -> Outcome:
+def _run(request: dict[str, Any], limits: Limits, files: Connections) -> Outcome:
     if request["engine"] == "sqlite":
-        from pathlib import Path
-
-        from tasks_lib.sql import sqlite
-
         bindings = {name: decoded(value) for name, value in request["values"]}
-        return sqlite.run(Path(request["location"]), request["sql"], bindings, limits)
+        expected = tuple(request["identity"]) if request["identity"] else None
+        return files.run(Path(request["location"]), request["sql"], bindings, expected)
     from tasks_lib.sql import postgres_session
 
     values = [decoded(value) for _, value in request["values"]]
@@ -53,6 +51,7 @@ def _run(request: dict[str, Any], limits: Limits) -> Outcome:
 
 def _limit_process(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # not a byte goes into any file; pipes and sockets stay open
     if not os.path.exists("/proc/self/statm"):
         return  # macOS has no limit on address space; SQLite's own heap limit holds there too
     with open("/proc/self/statm") as stream:
@@ -75,20 +74,21 @@ def main() -> None:
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not get between the replies
     _limit_process(limits)
+    files = Connections(limits)
     replies.write(frame(b""))
     replies.flush()
     while (body := read_frame(requests)) is not None:
         _limit_processor(limits)
         fault = ""
         try:
-            outcome = _run(json.loads(body), limits)
+            outcome = _run(json.loads(body), limits, files)
         except DatabaseFault as error:
             fault, outcome = error.kind.value, failed("", str(error))
         except MemoryError:
             outcome = failed(
                 "execution_error", f"The statement needed more than {limits.memory_bytes} bytes of memory."
             )
-        head = {name: value for name, value in asdict(outcome).items() if name != "data"} | {"fault": fault}
+        head = {"kind": outcome.kind, "error": outcome.error, "rows": outcome.rows, "fault": fault}
         replies.write(frame(json.dumps(head).encode("ascii") + b"\n" + outcome.data))
         replies.flush()
 

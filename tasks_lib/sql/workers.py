@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import queue
-import selectors
+import select
 import signal
 import subprocess
 import sys
@@ -26,6 +26,7 @@ from tasks_lib.sql.canonical import encoded
 from tasks_lib.sql.faults import FAULTS
 from tasks_lib.sql.fetching import Outcome, failed
 from tasks_lib.sql.limits import DEFAULT_LIMITS, Limits
+from tasks_lib.sql.sqlite import Identity
 from tasks_lib.sql.worker_main import frame
 from tasks_lib.store.settings import PROJECT_ROOT
 
@@ -47,18 +48,25 @@ class Request:
     """One statement for one database.
 
     `location`: SQLite file, or PostgreSQL connection string. `sql`: the driver's text. `values`: bindings in the order
-    of `placeholders_in`.
+    of `placeholders_in`. `identity`: of the SQLite file that is meant (`sqlite.identity`); None takes what is there.
     """
 
     engine: Engine
     location: str
     sql: str
     values: Sequence[tuple[str, BindingValue]] = ()
+    identity: Identity | None = None
 
     def to_bytes(self) -> bytes:
         """Return the wire form."""
         values = [[name, encoded(value)] for name, value in self.values]
-        plain = {"engine": self.engine.value, "location": self.location, "sql": self.sql, "values": values}
+        plain = {
+            "engine": self.engine.value,
+            "location": self.location,
+            "sql": self.sql,
+            "values": values,
+            "identity": self.identity,
+        }
         return json.dumps(plain).encode("ascii")
 
 
@@ -83,6 +91,9 @@ class Worker:
             env=environment,
             start_new_session=True,  # Ctrl-C is the caller's to handle
         )
+        assert self._process.stdout is not None
+        self._readable = select.poll()
+        self._readable.register(self._process.stdout.fileno(), select.POLLIN)
         try:
             ready = self._read(BOOT_SECONDS)
         except _Died as death:
@@ -139,15 +150,13 @@ class Worker:
         end = time.monotonic() + seconds
         descriptor = self._process.stdout.fileno()
         received = bytearray()
-        with selectors.DefaultSelector() as selector:
-            selector.register(descriptor, selectors.EVENT_READ)
-            while len(received) < 8 or len(received) < 8 + int.from_bytes(received[:8], "big"):
-                if not selector.select(max(0.0, end - time.monotonic())):
-                    return None
-                chunk = os.read(descriptor, 1 << 20)
-                if not chunk:
-                    raise _Died(self._process.wait())
-                received += chunk
+        while len(received) < 8 or len(received) < 8 + int.from_bytes(received[:8], "big"):
+            if not self._readable.poll(max(0.0, end - time.monotonic()) * 1000):
+                return None
+            chunk = os.read(descriptor, 1 << 20)
+            if not chunk:
+                raise _Died(self._process.wait())
+            received += chunk
         return bytes(received[8:])
 
     def kill(self) -> None:

@@ -121,9 +121,9 @@ def _shops(folder: Path) -> list[DatabaseHandle]:
 
 _SHAPES = (
     (
-        "SELECT city FROM shop WHERE size > {n}",
-        "SELECT s.city FROM shop AS s WHERE {n} < s.size",
-        "SELECT city FROM shop WHERE size >= {m}",
+        "SELECT id FROM shop WHERE city = 'Graz' AND size > {n}",
+        "SELECT s.id FROM shop AS s WHERE {n} < s.size AND s.city = 'Graz'",
+        "SELECT id FROM shop WHERE city = 'Graz' AND size >= {m}",
     ),
     (
         "SELECT count(*) FROM sale WHERE price > {p}",
@@ -159,7 +159,7 @@ def _pairs(handles: Sequence[DatabaseHandle]) -> list[Pair]:
     for number in range(PAIRS):
         turn, database = divmod(number, len(handles))
         shape, variant = _SHAPES[turn % len(_SHAPES)], turn // len(_SHAPES)
-        n = 500 + 37 * variant
+        n = 600 + 27 * variant
         values = {"n": n, "m": n + 1, "p": n / 10, "k": 5 + variant, "d": 1 + variant}
         predicted = shape[1 + number % 2].format(**values)
         made.append(Pair(handles[database], shape[0].format(**values), predicted))
