@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 
 from tasks_lib.scoring.bootstrap import Floats, counts, intervals, stack
-from tasks_lib.scoring.metrics import ROUTING, SIZES, per_task
+from tasks_lib.scoring.metrics import ROUTING, per_task
 from tasks_lib.scoring.publish import QualityError
 from tasks_lib.scoring.routing_probes import PROBES, probe_rows
-from tasks_lib.scoring.routing_suites import episode_suites, table_suite, transcript_suites, trials_suite
+from tasks_lib.scoring.routing_suites import probes_suite, table_suite, transcript_suites, trials_suite
 from tasks_lib.scoring.routing_tables import routing_tables
 from tasks_lib.scoring.routing_trials import trial_rows
 from tasks_lib.scoring.routing_usage import event_rows, usage_rows
-from tasks_lib.scoring.targets import Target, base_tasks
+from tasks_lib.scoring.targets import Target, Targets, base_tasks
 from tasks_lib.store.artifacts import ArtifactStore, conform
 from tasks_lib.store.keys import artifact_key, code_digest
 from tasks_lib.store.quality import Suite, inspect
@@ -42,7 +42,6 @@ Pair = tuple[str, str]
 Row = Mapping[str, Any]
 MEAN = "(mean)"
 """The subject of the mean over backends; no backend can be called this."""
-CUTS = ("all", "corpus", "behavior", "difficulty", "size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +113,18 @@ def banded(
 
 
 def cut_rows(
-    frame: pl.DataFrame, defined: Mapping[str, tuple[pl.Expr, pl.Expr]], draws: int, seed: int
+    frame: pl.DataFrame,
+    targets: Sequence[Target],
+    defined: Mapping[str, tuple[pl.Expr, pl.Expr]],
+    draws: int,
+    seed: int,
 ) -> list[dict[str, Any]]:
-    """Rows of `routing_table`: every subject of the frame in every cut."""
-    size = pl.col("list_size").replace_strict(SIZES, default="6-8", return_dtype=pl.String)
-    whole = frame.with_columns(all=pl.lit("all"), size=size)
+    """Rows of `routing_table`: every subject of the frame in every cut of the targets, the tasks of the cut resampled."""
     found = []
-    for cut in CUTS:
-        for value in sorted(whole[cut].unique().to_list()):
-            part = whole.filter(pl.col(cut) == value)
+    slices = Targets.of(targets).slices
+    for cut in slices.columns[1:]:
+        for value in sorted(slices[cut].unique().to_list()):
+            part = frame.join(slices.filter(pl.col(cut) == value), on="task_id", how="semi", maintain_order="left")
             found += [{**row, "slice": cut, "value_of": value} for row in banded(part, defined, draws, seed)]
     return found
 
@@ -194,18 +196,18 @@ def publish_study(
         ROUTING_EVENTS.name: _frame(ROUTING_EVENTS, events),
     }
     subjects = with_mean(episodes)
-    rows = cut_rows(subjects, ROUTING, draws, seed)
+    rows = cut_rows(subjects, targets, ROUTING, draws, seed)
     metrics = list(ROUTING)
     expected = subjects.select("backend", "router").unique().height * len(ROUTING)
     if probes:
-        rows += cut_rows(frames[ROUTING_PROBES.name], PROBES, draws, seed)
+        rows += cut_rows(frames[ROUTING_PROBES.name], targets, PROBES, draws, seed)
         metrics += PROBES
         expected += len(turns) * len(PROBES)
     cuts = len({(row["slice"], row["value_of"]) for row in rows})
     frames[ROUTING_TABLE.name] = _frame(ROUTING_TABLE, rows)
     _checked(
         [
-            *episode_suites(episodes, frames[ROUTING_PROBES.name], targets, len(routes), len(turns)),
+            probes_suite(frames[ROUTING_PROBES.name], targets, len(turns)),
             table_suite(frames[ROUTING_TABLE.name], expected * cuts, metrics),
             *transcript_suites(
                 _read(store, ROUTE_TURNS, turns),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
-from tasks_lib.protocol.vocabulary import Corpus, Difficulty, FailureStage, Router
+from tasks_lib.protocol.vocabulary import Corpus, Router
 from tasks_lib.routing.turns import turns_suite
 from tasks_lib.scoring.metrics import ROUTING
 from tasks_lib.scoring.routing_trials import METRICS as TRIAL_METRICS
@@ -14,7 +14,6 @@ from tasks_lib.scoring.routing_usage import EVENTS, QUANTITIES
 from tasks_lib.scoring.targets import Target
 from tasks_lib.store.quality import Check, Kind, Suite, suite_of
 from tasks_lib.store.schemas import (
-    ROUTING_EPISODES,
     ROUTING_EVENTS,
     ROUTING_PROBES,
     ROUTING_TABLE,
@@ -28,22 +27,10 @@ SHARE = (0.0, 1.0)
 COUNT = (0.0, None)
 
 
-def episode_suites(
-    episodes: pl.DataFrame, probes: pl.DataFrame, targets: Sequence[Target], pairs: int, told: int
-) -> list[Suite]:
-    """Suites of `routing_episodes` (of `pairs` pairs) and `routing_probes` (of the `told` pairs with transcripts)."""
-    known = {
-        "task_id": {t.task_id for t in targets},
-        "corpus": {str(c) for c in Corpus},
-        "difficulty": {str(d) for d in Difficulty},
-        "router": ROUTERS,
-    }
-    shares = dict.fromkeys(("precision", "recall", "f1", "over_rate", "under_rate"), SHARE)
-    stages = {"failure_stage": {str(s) for s in FailureStage}}
-    return [
-        suite_of(ROUTING_EPISODES, episodes, pairs * len(targets), known | stages, {**shares, "weight": (0.5, 1.0)}),
-        suite_of(ROUTING_PROBES, probes, told * len(targets), known, {"weight": (0.5, 1.0)}),
-    ]
+def probes_suite(probes: pl.DataFrame, targets: Sequence[Target], pairs: int) -> Suite:
+    """Suite of `routing_probes` of `pairs` pairs with transcripts."""
+    known = {"task_id": {t.task_id for t in targets}, "corpus": {str(c) for c in Corpus}, "router": ROUTERS}
+    return suite_of(ROUTING_PROBES, probes, pairs * len(targets), known, {"weight": (0.5, 1.0)})
 
 
 def table_suite(table: pl.DataFrame, rows: int, metrics: Collection[str]) -> Suite:
