@@ -30,10 +30,17 @@ from tasks_lib.store.schemas import (
     DISAGREEMENT,
     INTERVALS,
     METRICS,
+    ROUTING_EVENTS,
     ROUTING_METRICS,
+    ROUTING_TABLE,
+    ROUTING_TRIALS,
+    ROUTING_USAGE,
     Table,
 )
 from tasks_lib.store.settings import settings
+
+STUDY = (ROUTING_TABLE, ROUTING_USAGE, ROUTING_EVENTS, ROUTING_TRIALS)
+"""Tables of the routing study that the page shows where a run has them."""
 
 
 def failures(record: dict[str, Any], store: ArtifactStore) -> pl.DataFrame:
@@ -56,19 +63,20 @@ def _read(store: ArtifactStore, table: Table, key: str | None) -> pl.DataFrame:
     return empty
 
 
-def _disagreement(run: RunSpec, record: dict[str, Any], store: ArtifactStore) -> pl.DataFrame | None:
-    """The run's verdicts under other rules, of backends whose every router is done; None when there is no such backend."""
+def ensure_disagreement(run: RunSpec, record: dict[str, Any]) -> str:
+    """Key of the run's verdicts under other rules, of backends whose every router is done; "" when there is no such backend."""
+    store = ArtifactStore(settings().resolved_store_url)
     layers: dict[str, list[str]] = {}
     for (backend, _), chain in recorded_chains(record).items():
         layers.setdefault(backend, []).extend(chain.contributions.values())
     whole = {b: keys for b, keys in layers.items() if len(keys) == len(FACTORIAL_ROUTERS) * len(DataAgent)}
     if not whole:
-        return None
+        return ""
     inputs = load(run.release)
     ledger = Ledger(settings().resolved_ledger_url)
     try:
         targets = episodes_of(inputs.contracts[t] for t in wanted_tasks(run))
-        return store.read(DISAGREEMENT, disagreement(store, ledger, whole, targets, inputs.gold_units))
+        return disagreement(store, ledger, whole, targets, inputs.gold_units)
     finally:
         ledger.close()
 
@@ -93,25 +101,33 @@ def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any]
         episodes=read_episodes(store, list(record["cell_keys"].values())),
         contributions=failures(record, store),
         audit=store.read(AUDIT, record["audit_key"]) if "audit_key" in record else None,
-        disagreement=_disagreement(run, record, store) if verification and verification["ok"] else None,
+        disagreement=store.read(DISAGREEMENT, record["disagreement_key"]) if record.get("disagreement_key") else None,
         verification=verification,
+        study={t.name: store.read(t, record[f"{t.name}_key"]) for t in STUDY if f"{t.name}_key" in record},
         baselines=frozenset(b.name for b in run.backends if b.offline),
     )
 
 
 async def write_report(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
-    """Verify, then write the page; returns {report, verification}. `report` is empty when the run may not be published."""
+    """Verify, judge under other rules, then write the page; returns {report, verification, disagreement_key}.
+
+    `report` is empty when the run may not be published.
+    """
     verification = await verify_run(run, record)
     page = runs.run_folder(run.run_id) / "report.html"
+    key = ensure_disagreement(run, record) if verification["ok"] else ""
+    record = {**record, "disagreement_key": key}
+    return {"report": _page(run, record, verification, page), "verification": verification, "disagreement_key": key}
+
+
+def _page(run: RunSpec, record: dict[str, Any], verification: dict[str, Any], page: Path) -> str:
+    """The page as a file: the good one, a draft beside it, or "" where there is nothing to show."""
     if verification["ok"] and record.get("status") == "completed":
         write_page(tables_of(run, record, verification), page)
-    else:
-        draft = page.with_name("report-incomplete.html")
-        if "metrics_key" in record:
-            write_page(tables_of(run, record, verification), draft)
-            return {"report": str(draft), "verification": verification}
-        return {"report": "", "verification": verification}
-    return {"report": str(page), "verification": verification}
+        return str(page)
+    if "metrics_key" not in record:
+        return ""
+    return str(write_page(tables_of(run, record, verification), page.with_name("report-incomplete.html")))
 
 
 @flow(name="report", flow_run_name="report {run}")

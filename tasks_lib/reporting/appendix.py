@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from tasks_lib.protocol.vocabulary import Behavior, FailureStage, Interaction, VerdictKind
+from tasks_lib.reporting import routing_section
 from tasks_lib.reporting.run_tables import RunTables
 from tasks_lib.reporting.tables import FIXED_SLICE, FIXED_WORDS, backend_entry, mode_entry, origin_words
 from tasks_lib.reporting.views import (
@@ -42,6 +43,7 @@ GLOSSARY = (
     ("R+E-Set", "Set, execution and plan are right together."),
     ("R+E-Graph", "Graph, execution and plan are right together: the whole workflow succeeds."),
     ("Plan accuracy", "Among sequential tasks with the right set: the plan respects every required order."),
+    *routing_section.GLOSSARY,
     ("Recall", "Share of the required databases that the route selects, averaged over tasks."),
     ("Valid", "Share of episodes in which the validator accepted a route plan."),
     ("Ask-Rate", "Share of interactive tasks on which the agent chose to ask its one question."),

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks_lib.reporting import appendix, disagreement_section, figures, tables
+from tasks_lib.reporting import appendix, disagreement_section, figures, routing_section, tables
 from tasks_lib.reporting.figures import Figure
 from tasks_lib.reporting.run_tables import ReportError, RunTables
 from tasks_lib.reporting.tables import headline_text
@@ -51,7 +51,7 @@ def sections(run: RunTables) -> list[Section]:
             "Routing study",
             "Which databases do routers find before any question is asked?",
             figures.routing_figure(run),
-            (tables.routing(run),),
+            (tables.routing(run), *routing_section.views(run)),
         ),
         Section(
             "funnel",

@@ -67,6 +67,8 @@ class RunTables:
     frames may be empty when no routing study ran. `contributions`: backend, data_agent, kind, n. `verification`: ok,
     recomputed_values, max_discrepancy, gold_certificate, leak_findings, problems. `baselines`: names of offline policies.
 
+    `study`: further tables of the routing study by name (`reporting.routing_section`), those the run has.
+
     Raises ReportError when the record lacks a key or a frame a column.
     """
 
@@ -79,6 +81,7 @@ class RunTables:
     contributions: pl.DataFrame
     audit: pl.DataFrame | None = None
     disagreement: pl.DataFrame | None = None
+    study: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     verification: Mapping[str, Any] | None = None
     baselines: frozenset[str] = frozenset()
     _cells: tuple[Cell, ...] = field(init=False, repr=False)

@@ -109,7 +109,7 @@ def headline(run: RunTables) -> View:
 
 def routing(run: RunTables) -> View:
     """The routing study: backend × six routers, with intervals."""
-    metrics = ("RA-Set", "RA-Graph", "Recall", "Valid")
+    metrics = ("RA-Set", "RA-Graph", "Precision", "Recall", "F1", "OR", "UR", "Valid")
     rows = [
         [
             backend_entry(run, b),
@@ -128,6 +128,7 @@ def routing(run: RunTables) -> View:
         "No clarification is performed: the one route of an interactive task is scored on both branches at half weight. "
         "Routers see different amounts of evidence, so rows are reference conditions, not matched ablations.",
         "No routing study belongs to this run.",
+        sortable=True,
     )
 
 
