@@ -141,6 +141,8 @@ def routing_study_command(
     tasks: Annotated[int, typer.Option(min=0)] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
+    trials: Annotated[int, typer.Option(min=1, help="How often every pair is routed; the first is published.")] = 1,
+    transcripts: Annotated[bool, typer.Option(help="Keep every turn as a row; costs no model call.")] = True,
     json_: Json = False,
 ) -> None:
     """Every backend × six routers, initial routes only."""
@@ -149,7 +151,7 @@ def routing_study_command(
         folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
         from flows.routing_study import routing_study
 
-        return run_flow(lambda: routing_study(folder, specs or None, tasks, max_calls, max_cost))
+        return run_flow(lambda: routing_study(folder, specs or None, tasks, max_calls, max_cost, trials, transcripts))
 
     record = guarded(json_, work)
     finish(json_, record, json.dumps(record, indent=1), record["status"] == "completed")
