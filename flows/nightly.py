@@ -74,6 +74,7 @@ async def nightly(
         problems = " ".join(made["verification"]["problems"][:5])
         record |= {"status": "incomplete" if record["status"] == "incomplete" else "failed"}
         record["reason"] = " ".join(x for x in (record["reason"], problems) if x)
+    record["disagreement_key"] = made["disagreement_key"]
     record |= {"report": made["report"], "seconds": round(time.monotonic() - started, 1), "release": folder}
     runs.save(record["run"], record)
     return record
