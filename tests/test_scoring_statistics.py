@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks_lib.scoring.bootstrap import counts, intervals, paired_mean_difference, ratios, wilson
+from tasks_lib.scoring.bootstrap import counts, interval, intervals, paired_mean_difference, ratios, wilson
 from tasks_lib.scoring.contrasts import CONTRASTS, matched_pairs
 from tasks_lib.scoring.metrics import HEADLINE
 from tasks_lib.scoring.recompute import check
@@ -34,6 +34,31 @@ def test_clusters_move_together() -> None:
 def test_the_seed_decides_the_draws() -> None:
     assert (counts(30, 50) == counts(30, 50)).all()
     assert (counts(30, 50, seed=1) != counts(30, 50, seed=2)).any()
+
+
+def test_resamples_are_one_stream_whatever_the_block() -> None:
+    drawn = np.random.default_rng(5).integers(0, 7, size=(300, 7))
+    assert (counts(7, 300, 5) == np.stack([np.bincount(row, minlength=7) for row in drawn])).all()
+
+
+def test_intervals_are_numpys_percentiles_of_each_subject() -> None:
+    """Halves, thirds, equal columns and rare denominators: to the last bit what one subject after the other gives."""
+    rng = np.random.default_rng(2)
+    halves = rng.integers(0, 3, (60, 40)) / 2
+    thirds = rng.integers(0, 4, (60, 40)) / 3
+    rare = (rng.random((60, 40)) < 0.04) * 1.0
+    rare[7] = 1.0
+    matrix = counts(60, 700)
+    for top, bottom in ((halves, np.ones_like(halves)), (thirds, np.ones_like(thirds)), (halves * rare, rare)):
+        found = intervals(matrix, np.hstack([top, top]), np.hstack([bottom, bottom]))
+        assert found[:40] == found[40:]
+        for subject, got in enumerate(found[:40]):
+            draws = matrix.astype(float)
+            below = draws @ bottom[:, subject]
+            samples = (draws @ top[:, subject])[below != 0] / below[below != 0]
+            assert got.dropped == (below == 0).sum()
+            assert (got.low, got.high) == pytest.approx(np.percentile(samples, [2.5, 97.5]), abs=1e-14)
+        assert found[0] == interval(found[0].value, ratios(matrix, top, bottom)[:, 0])
 
 
 def test_zero_denominators_are_dropped_and_counted() -> None:

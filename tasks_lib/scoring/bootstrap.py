@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.float32]
 DRAWS, SEED = 5000, 20260
+BOUNDS = [2.5, 97.5]
+BLOCK = 128
+"""Resamples or subjects worked on at a time, which bounds memory."""
+EXACT = 2.0**22
+"""Sums below it keep halves in single precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +33,44 @@ class Interval:
     dropped: int
 
 
-def counts(tasks: int, draws: int = DRAWS, seed: int = SEED) -> Floats:
-    """[draws, tasks] multiplicities of a seeded resample of base tasks with replacement."""
+def counts(tasks: int, draws: int = DRAWS, seed: int = SEED) -> Counts:
+    """[draws, tasks] multiplicities of a seeded resample of base tasks with replacement.
+
+    Drawn a block of resamples after the other: the stream is the same, and memory is the matrix alone.
+    """
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, tasks, size=(draws, tasks))
-    flat = (drawn + np.arange(draws)[:, None] * tasks).ravel()
-    return np.bincount(flat, minlength=draws * tasks).reshape(draws, tasks).astype(np.float64)
+    matrix = np.empty((draws, tasks), dtype=np.float32)
+    for begin in range(0, draws, BLOCK):
+        size = min(BLOCK, draws - begin)
+        drawn = rng.integers(0, tasks, size=(size, tasks))
+        drawn += np.arange(size)[:, None] * tasks
+        matrix[begin : begin + size] = np.bincount(drawn.ravel(), minlength=size * tasks).reshape(size, tasks)
+    return matrix
 
 
-def ratios(matrix: Floats, numerators: Floats, denominators: Floats) -> Floats:
-    """[draws, subjects] resampled ratios; NaN where a denominator is zero. Inputs are [tasks, subjects]."""
-    top, bottom = matrix @ numerators, matrix @ denominators
+def sums(matrix: Counts, columns: Floats) -> npt.NDArray[np.floating[Any]]:
+    """[subjects, draws] resampled sums of columns [tasks, subjects].
+
+    Sums of halves below 2^22 are exact in single precision, whatever their order, and cost half; all others are added in double.
+    """
+    bound = matrix.shape[1] * np.abs(columns).max(axis=0, initial=0)
+    if (bound < EXACT).all() and (np.rint(2 * columns) == 2 * columns).all():
+        return columns.T.astype(np.float32) @ matrix.T
+    found = np.empty((columns.shape[1], matrix.shape[0]))
+    for begin in range(0, matrix.shape[0], BLOCK):
+        found[:, begin : begin + BLOCK] = columns.T @ matrix[begin : begin + BLOCK].T.astype(np.float64)
+    return found
+
+
+def _ratios(top: npt.NDArray[np.floating[Any]], bottom: npt.NDArray[np.floating[Any]]) -> Floats:
     out = np.full(top.shape, np.nan)
-    np.divide(top, bottom, out=out, where=bottom != 0)
+    np.divide(top, bottom, out=out, where=bottom != 0, dtype=np.float64)
     return out
+
+
+def ratios(matrix: Counts, numerators: Floats, denominators: Floats) -> Floats:
+    """[draws, subjects] resampled ratios; NaN where a denominator is zero. Inputs are [tasks, subjects]."""
+    return _ratios(sums(matrix, numerators), sums(matrix, denominators)).T
 
 
 def interval(value: float, samples: Floats) -> Interval:
@@ -48,7 +79,7 @@ def interval(value: float, samples: Floats) -> Interval:
     dropped = int(samples.size - kept.size)
     if not kept.size:
         return Interval(value, 0.0, 0.0, dropped)
-    low, high = np.percentile(kept, [2.5, 97.5], method="linear")
+    low, high = np.percentile(kept, BOUNDS, method="linear")
     return Interval(value, float(low), float(high), dropped)
 
 
@@ -59,14 +90,54 @@ def point(numerators: Floats, denominators: Floats) -> Floats:
     return values
 
 
-def intervals(matrix: Floats, numerators: Floats, denominators: Floats) -> list[Interval]:
-    """One interval per subject (column)."""
-    samples = ratios(matrix, numerators, denominators)
+def intervals(matrix: Counts, numerators: Floats, denominators: Floats) -> list[Interval]:
+    """One interval per subject (column). Equal columns are resampled once: cells of one chain share most of them, and one
+    metric's numerator is the other's denominator."""
+    subjects = numerators.shape[1]
+    columns, which = distinct(np.concatenate([numerators, denominators], axis=1))
+    pairs, pair_of = np.unique(np.stack([which[:subjects], which[subjects:]]), axis=1, return_inverse=True)
+    resampled = sums(matrix, columns)
+    found: list[tuple[float, float, int]] = []
+    for begin in range(0, pairs.shape[1], BLOCK):
+        top, bottom = pairs[:, begin : begin + BLOCK]
+        found += _bounds(_ratios(resampled[top], resampled[bottom]))
     values = point(numerators, denominators)
-    return [interval(float(values[j]), samples[:, j]) for j in range(values.size)]
+    return [Interval(float(value), *found[pair]) for value, pair in zip(values, pair_of.ravel(), strict=True)]
 
 
-def paired_mean_difference(matrix: Floats, a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> Interval:
+def _bounds(samples: Floats) -> list[tuple[float, float, int]]:
+    """(low, high, dropped) of each row of [subjects, draws], which is sorted in place (NaN last); as `interval` gives them."""
+    dropped = np.isnan(samples).sum(axis=1)
+    samples.sort(axis=1)
+    found = [(0.0, 0.0, samples.shape[1])] * len(samples)
+    for n in np.unique(dropped):
+        rows, kept = np.flatnonzero(dropped == n), samples.shape[1] - int(n)
+        if not kept:
+            continue
+        ends = [_linear(samples[rows], (kept - 1) * np.true_divide(bound, 100)) for bound in BOUNDS]
+        for place, low, high in zip(rows, *ends, strict=True):
+            found[place] = (float(low), float(high), int(n))
+    return found
+
+
+def _linear(rows: Floats, place: float) -> Floats:
+    """Value of sorted rows at a fractional place: numpy's linear rule, to the last bit."""
+    below = int(place)
+    share = place - below
+    a, b = rows[:, below], rows[:, min(below + 1, rows.shape[1] - 1)]
+    value: Floats = b - (b - a) * (1 - share) if share >= 0.5 else a + (b - a) * share
+    return value
+
+
+def distinct(columns: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """(the distinct columns in order of appearance, which of them each column is)."""
+    seen: dict[bytes, int] = {}
+    which = np.array([seen.setdefault(column.tobytes(), len(seen)) for column in columns.T], dtype=np.int64)
+    first = np.unique(which, return_index=True)[1]
+    return np.ascontiguousarray(columns[:, first]), which
+
+
+def paired_mean_difference(matrix: Counts, a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> Interval:
     """Mean over matched subjects of metric(a) − metric(b), the same draws on both sides.
 
     `a`, `b`: (numerators, denominators), each [tasks, subjects], columns matched. A draw with a zero denominator in any matched
