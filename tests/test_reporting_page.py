@@ -201,6 +201,7 @@ def test_nothing_asked_is_an_en_dash_and_nothing_hit_is_zero(page: Page) -> None
     assert [never[c] for c in ("Release-Rate", "Change per ask", "Repair per ask", "Harm per ask")] == ["–"] * 4
     assert (once["Ask-Rate"], once["Release-Rate"], once["Harm per ask"]) == ("100.00", "100.00", "0.00")
     assert once["RA-Set"] == once["Repair per ask"]
+    assert (never["Needless asks"], once["Needless asks"]) == ("–", "–")  # nobody could ask on an ordinary task
 
 
 def test_a_contrast_without_any_draw_is_an_en_dash(run: RunTables, page: Page) -> None:

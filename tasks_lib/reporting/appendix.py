@@ -48,6 +48,11 @@ GLOSSARY = (
     ("Valid", "Share of episodes in which the validator accepted a route plan."),
     ("Ask-Rate", "Share of interactive tasks on which the agent chose to ask its one question."),
     ("Release-Rate", "Share of asked questions that hit the ambiguous slot, so that the branch's answer was released."),
+    (
+        "Needless asks",
+        "Share of ordinary tasks, which leave nothing open, on which the agent asked all the same. Counted only in a run that lets "
+        "agents ask there; nothing is ever answered there.",
+    ),
     ("Change per ask", "Share of asked questions after which the selected set differs."),
     ("Repair per ask", "Share of asked questions after which a wrong set became right."),
     ("Harm per ask", "Share of asked questions after which a right set became wrong."),

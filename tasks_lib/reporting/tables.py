@@ -240,19 +240,26 @@ def interactive(run: RunTables) -> View:
             found = {m: run.ratios(cells, m, "behavior", "interactive") for m in metrics}
             if not found["RA-Set"]:
                 continue
+            needless = run.ratios(cells, "Needless-Ask-Rate", "all", "all")
             rows.append(
                 [
                     backend_entry(run, backend),
                     Entry(str(interaction)),
                     *(share(pooled(found[m])) for m in metrics),
+                    share(pooled(needless)),
                 ]
             )
     return View(
         "interactive",
         "Interactive tasks under both clarification policies, pooled over the 12 non-privileged cells with the LLM planner (percent)",
-        [*text_columns("Backend", "Interaction"), *(Column(m.replace("-per-Ask", " per ask")) for m in metrics)],
+        [
+            *text_columns("Backend", "Interaction"),
+            *(Column(m.replace("-per-Ask", " per ask")) for m in metrics),
+            Column("Needless asks"),
+        ],
         rows,
-        "Release rate, change, repair and harm are shares of asked questions; nothing is asked under Never, which is 0/0.",
+        "Release rate, change, repair and harm are shares of asked questions; nothing is asked under Never, which is 0/0. "
+        "Needless asks are a share of ordinary tasks, 0/0 in a run that lets agents ask on interactive tasks only.",
         "This run has no interactive task.",
     )
 
