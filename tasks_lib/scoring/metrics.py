@@ -22,16 +22,17 @@ class DenominatorError(ValueError):
     """The rows are not exactly the episodes of the release; no headline may be published from them."""
 
 
-def _b(name: str) -> pl.Expr:
+def truth(name: str) -> pl.Expr:
+    """A boolean column as 0 and 1."""
     return pl.col(name).cast(pl.Float64)
 
 
 W, ONE = pl.col("weight"), pl.col("weight") * 0 + 1
-S, G, T, H = _b("s"), _b("g"), _b("t"), _b("h")
+S, G, T, H = truth("s"), truth("g"), truth("t"), truth("h")
 INTERACTIVE = (pl.col("behavior") == "interactive").cast(pl.Float64)
 SEQUENTIAL = (pl.col("behavior") == "sequential").cast(pl.Float64)
-ASKED = _b("asked") * INTERACTIVE
-NEEDLESS = _b("asked") * (1 - INTERACTIVE)
+ASKED = truth("asked") * INTERACTIVE
+NEEDLESS = truth("asked") * (1 - INTERACTIVE)
 
 ROUTING: dict[str, tuple[pl.Expr, pl.Expr]] = {
     "RA-Set": (W * S, W),
@@ -41,10 +42,10 @@ ROUTING: dict[str, tuple[pl.Expr, pl.Expr]] = {
     "F1": (W * pl.col("f1"), W),
     "OR": (W * pl.col("over_rate"), W),
     "UR": (W * pl.col("under_rate"), W),
-    "Valid": (W * _b("valid"), W),
-    "Label": (W * _b("label_ok"), W),
-    "Label-given-Set": (W * S * _b("label_ok"), W * S),
-    "Edges-given-Set": (W * S * _b("edges_ok"), W * S),
+    "Valid": (W * truth("valid"), W),
+    "Label": (W * truth("label_ok"), W),
+    "Label-given-Set": (W * S * truth("label_ok"), W * S),
+    "Edges-given-Set": (W * S * truth("edges_ok"), W * S),
 }
 EXECUTION: dict[str, tuple[pl.Expr, pl.Expr]] = {
     "EA-Micro": (W * pl.col("correct"), W * pl.col("required")),
@@ -56,10 +57,10 @@ EXECUTION: dict[str, tuple[pl.Expr, pl.Expr]] = {
     "Execution-Coverage": (W * pl.col("ran"), W * pl.col("required")),
     "Plan-Accuracy": (W * S * H * SEQUENTIAL, W * S * SEQUENTIAL),
     "Ask-Rate": (W * ASKED, W * INTERACTIVE),
-    "Release-Rate": (W * _b("released"), W * ASKED),
-    "Change-per-Ask": (W * ASKED * _b("changed"), W * ASKED),
-    "Repair-per-Ask": (W * ASKED * (1 - _b("initial_s")) * S, W * ASKED),
-    "Harm-per-Ask": (W * ASKED * _b("initial_s") * (1 - S), W * ASKED),
+    "Release-Rate": (W * truth("released"), W * ASKED),
+    "Change-per-Ask": (W * ASKED * truth("changed"), W * ASKED),
+    "Repair-per-Ask": (W * ASKED * (1 - truth("initial_s")) * S, W * ASKED),
+    "Harm-per-Ask": (W * ASKED * truth("initial_s") * (1 - S), W * ASKED),
 }
 CELL_METRICS = ROUTING | EXECUTION | {"Needless-Ask-Rate": (W * NEEDLESS, W * 0)}
 """Of a cell whose agents may ask on interactive tasks only: no ordinary task could be asked about, so its rate is 0/0."""

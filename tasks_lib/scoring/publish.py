@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from tasks_lib.protocol.records import Cell
+from tasks_lib.scoring.analyses import SCOPES, analysis_rows
 from tasks_lib.scoring.contrasts import cell_intervals, contrast_intervals
 from tasks_lib.scoring.metrics import CELL_METRICS
 from tasks_lib.scoring.targets import Target, base_tasks
-from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.artifacts import ArtifactStore, conform
 from tasks_lib.store.keys import artifact_key, code_digest
 from tasks_lib.store.quality import validate
-from tasks_lib.store.schemas import EPISODES, INTERVALS, METRICS, Table
+from tasks_lib.store.schemas import ANALYSES, EPISODES, INTERVALS, METRICS, Table
 
 
 class QualityError(RuntimeError):
@@ -30,6 +32,7 @@ class Published:
 
     metrics: str
     intervals: str
+    analyses: str
     episodes: int
     base_rows: int
 
@@ -48,6 +51,13 @@ def _checked(
         )
 
 
+def frame_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame with the table's schema. Raises ArtifactRefused."""
+    frame = pl.from_arrow(conform(table, rows))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
 def read_episodes(store: ArtifactStore, keys: Sequence[str]) -> pl.DataFrame:
     """All episode partitions, in the order of the keys."""
     return pl.concat([store.read(EPISODES, key) for key in keys])
@@ -61,15 +71,17 @@ def publish(
     draws: int,
     seed: int,
 ) -> Published:
-    """Write the run's `metrics` and `intervals`. `keys`: artifact key by cell id. Raises QualityError."""
+    """Write the run's `metrics`, `intervals` and `analyses` (of backends whose 72 cells are all there). `keys`: artifact key by cell id. Raises QualityError."""
     inputs = {c.cell_id: keys[c.cell_id] for c in cells}
     code = code_digest("tasks_lib/scoring")
     metrics_key = artifact_key("metrics@1", inputs, {"code": code})
     intervals_key = artifact_key("intervals@1", inputs, {"code": code, "draws": draws, "seed": seed})
+    analyses_key = artifact_key("analyses@1", inputs, {"code": code, "draws": draws, "seed": seed})
     expected = len(cells) * len(targets)
     base = len(cells) * base_tasks(targets)
-    if store.ok(METRICS, metrics_key) and store.ok(INTERVALS, intervals_key):
-        return Published(metrics_key, intervals_key, expected, base)
+    made = Published(metrics_key, intervals_key, analyses_key, expected, base)
+    if store.ok(METRICS, metrics_key) and store.ok(INTERVALS, intervals_key) and store.ok(ANALYSES, analyses_key):
+        return made
     ordered = [keys[c.cell_id] for c in cells]
     episodes = read_episodes(store, ordered)
     _checked(
@@ -90,4 +102,7 @@ def publish(
     whole = [b for b in backends if sum(c.backend == b for c in cells) == 72]
     rows = cell_intervals(episodes, draws, seed) + contrast_intervals(episodes, whole, draws, seed)
     store.write(INTERVALS, intervals_key, rows, inputs=inputs)
-    return Published(metrics_key, intervals_key, expected, base)
+    analyses = frame_of(ANALYSES, analysis_rows(episodes, whole, draws, seed))
+    _checked(ANALYSES, analyses, analyses.height, {"scope": set(SCOPES), "backend": set(whole)})
+    store.write(ANALYSES, analyses_key, analyses, inputs=inputs)
+    return made

@@ -797,6 +797,32 @@ DISAGREEMENT = _table(
         ("denominator", REAL, "weighted required contributions over the cells; EA-Micro is a numerator by this"),
     ],
 )
+ANALYSES = _table(
+    "analyses",
+    1,
+    "Matched analyses of the factorial: fixed sets of cells with intervals, spreads and selected maxima without.",
+    ("analysis", "backend", "subject", "scope", "metric", "statistic"),
+    [
+        ("analysis", STR, "name; of a difference `<high>−<low>`"),
+        ("paper", STR, "table, figure or section that it answers to"),
+        ("backend", STR, "backend"),
+        ("subject", STR, "all, `<factor>=<value>`, or a cell"),
+        ("scope", STR, "tasks: all | ordinary | interactive | sequential | a corpus"),
+        ("metric", STR, "metric, or a transition between gates"),
+        ("statistic", STR, "mean | pooled | difference | median | q1 | q3 | maximum | rank n"),
+        ("value", REAL, "value"),
+        ("low", REAL, "2.5 percentile, null where no interval is given"),
+        ("high", REAL, "97.5 percentile, null where no interval is given"),
+        ("tasks", INT, "base tasks in scope"),
+        ("cells", INT, "cells looked at, on one side of a difference"),
+        ("draws", INT, "resamples, 0 without interval"),
+        ("dropped", INT, "resamples with a zero denominator"),
+        ("seed", INT, "seed, 0 without interval"),
+        ("selected", BOOL, "picked by its score: a descriptive maximum"),
+        ("marginal", BOOL, "over the whole grid, privileged inputs included"),
+    ],
+    nullable=frozenset({"low", "high"}),
+)
 AUDIT = _table(
     "audit",
     3,
