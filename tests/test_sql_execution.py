@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -238,6 +238,96 @@ async def test_a_wal_database_in_a_read_only_folder_opens(runner: SqlRunner, tmp
     assert sorted(entry.name for entry in folder.iterdir()) == before == ["w.sqlite"]
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+async def test_a_database_with_unfinished_changes_is_no_answer(runner: SqlRunner, database: Path, suffix: str) -> None:
+    """Its digest says nothing about what the journal beside it would change."""
+    journal = Path(f"{database}{suffix}")
+    journal.write_bytes(b"\x37\x7f\x06\x82 changes")
+    with pytest.raises(DatabaseDamaged, match=r"was not closed"):
+        await runner.run(handle(database), "SELECT name FROM shop")
+    journal.write_bytes(b"")
+    assert rows(await runner.run(handle(database), "SELECT name FROM shop")) == (("Finch",),)
+
+
+async def test_a_file_put_in_place_of_the_checked_one_is_no_answer(
+    runner: SqlRunner, database: Path, ledger: Ledger
+) -> None:
+    """Its bytes are checked once, its inode, size and time with every statement."""
+    audited = handle(database)
+    assert rows(await runner.run(audited, "SELECT name FROM shop")) == (("Finch",),)
+    other = database.with_name("other.sqlite")
+    with sqlite3.connect(other) as connection:
+        connection.executescript(SETUP.replace("Finch", "Robin"))
+    connection.close()
+    kept = database.with_name("kept.sqlite")
+    database.rename(kept)
+    other.rename(database)
+    for _ in range(2):
+        with pytest.raises(DatabaseDamaged):
+            await runner.run(audited, "SELECT name, city FROM shop")
+    assert ledger.count(LEDGER_KIND) == 1
+    kept.replace(database)
+    assert rows(await runner.run(audited, "SELECT name, city FROM shop")) == (("Finch", "Oslo"),)
+
+
+def test_a_kept_connection_sees_the_file_of_its_own_statement(database: Path, tmp_path: Path) -> None:
+    """A worker keeps connections to the files it read last; each statement reads the file that is there now."""
+    with WorkerPool(1, Limits(wall_seconds=10)) as pool:
+        for name in ("Finch", "Robin", "Wren"):
+            with sqlite3.connect(database) as connection:
+                connection.execute("UPDATE shop SET name = ?", (name,))
+            connection.close()
+            outcome = pool.run(Request(Engine.SQLITE, str(database), "SELECT name FROM shop"))
+            assert outcome.data.endswith(f'["{name}"]\n'.encode())
+        for number in range(12):  # more files than a worker keeps
+            path = tmp_path / f"{number}.sqlite"
+            with sqlite3.connect(path) as connection:
+                connection.executescript(f"CREATE TABLE t (a); INSERT INTO t VALUES ({number})")
+            connection.close()
+            outcome = pool.run(Request(Engine.SQLITE, str(path), "SELECT a FROM t"))
+            assert outcome.data.endswith(f"[{number}]\n".encode())
+
+
+def test_statements_leave_nothing_on_a_kept_connection(database: Path) -> None:
+    with WorkerPool(1, Limits(wall_seconds=0.5, max_rows=10)) as pool:
+        for sql, kind in (
+            ("SELECT a.id FROM people a, people b, people c", "result_too_large"),
+            (COUNTING, "timeout"),
+            ("SELECT nope", "execution_error"),
+            ("PRAGMA case_sensitive_like = ON", "execution_error"),
+            ("CREATE TEMP VIEW shop AS SELECT 1", "execution_error"),
+            ("SELECT count(*) FROM shop WHERE name LIKE 'finch'", ""),
+        ):
+            assert pool.run(Request(Engine.SQLITE, str(database), sql)).kind == kind, sql
+        assert pool.run(Request(Engine.SQLITE, str(database), "SELECT changes(), total_changes()")).data.endswith(
+            b"[0,0]\n"
+        )
+
+
+def test_a_worker_can_write_no_file(database: Path) -> None:
+    with WorkerPool(1, Limits(wall_seconds=10)) as pool:
+        pool.run(Request(Engine.SQLITE, str(database), "SELECT 1"))
+        (worker,) = (worker for worker in list(pool._free.queue) if worker is not None)
+        limits = Path(f"/proc/{worker.pid}/limits").read_text()
+    (line,) = (line for line in limits.splitlines() if line.startswith("Max file size"))
+    assert line.split()[3:5] == ["0", "0"]
+
+
+async def test_what_was_asked_lately_is_kept_by_type_and_within_bounds(
+    runner: SqlRunner, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT typeof(:a)"
+    kinds = [rows(await runner.run(handle(database), sql, {"a": value})) for value in (1, 1.0, True, "1", b"1", 1)]
+    assert kinds == [(("integer",),), (("real",),), (("integer",),), (("text",),), (("blob",),), (("integer",),)]
+    monkeypatch.setattr("tasks_lib.sql.execute.REMEMBERED_BYTES", 20_000)
+    for number in range(50):
+        await runner.run(handle(database), f"SELECT {number}, hex(zeroblob(200))")
+    assert runner._recent_bytes <= 20_000
+    assert 0 < len(runner._recent) < 50
+    again = await runner.run(handle(database), "SELECT 49, hex(zeroblob(200))")
+    assert again is await runner.run(handle(database), "SELECT 49, hex(zeroblob(200))")
+
+
 # ---- the engine's own wall ----
 
 
@@ -355,6 +445,20 @@ async def test_a_killed_worker_costs_one_item(ledger: Ledger, database: Path) ->
         os.kill(runner._pool.pids()[0], signal.SIGKILL)
         assert (await running).kind is VerdictKind.WORKER_DIED
         assert rows(await runner.run(handle(database), "SELECT 1")) == ((1,),)
+
+
+def test_closing_ends_every_idle_worker(database: Path) -> None:
+    before = running_workers()
+    pool = WorkerPool(3, Limits(wall_seconds=10))
+    with ThreadPoolExecutor(3) as threads:
+        # Each takes a while, so that three workers are needed at the same time.
+        sql = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r LIMIT 3000000) SELECT max(n) FROM r"
+        list(threads.map(pool.run, [Request(Engine.SQLITE, str(database), sql)] * 3))
+    workers = [worker for worker in list(pool._free.queue) if worker is not None]
+    assert len(workers) == 3
+    pool.close()
+    assert [worker.alive for worker in workers] == [False] * 3
+    assert running_workers() == before
 
 
 async def test_closing_ends_running_statements_and_stores_nothing(ledger: Ledger, database: Path) -> None:

@@ -45,6 +45,7 @@ _WORD = re.compile(r"[^\W\d][\w$]*")
 # A number takes the letters glued to it (1e5, 0x1f, 12abc), so that no word begins inside it.
 _NUMBER = re.compile(r"(?:\d[\w]*\.?[\w]*|\.\d[\w]*)(?:(?<=[eE])[+-]\d+)?")
 _LINE_COMMENT = re.compile(r"--[^\n]*")
+_POSTGRES_LINE_COMMENT = re.compile(r"--[^\n\r]*")
 _DOLLAR = re.compile(r"\$(?:[^\W\d]\w*)?\$")
 _BINDING = re.compile(r":[^\W\d]\w*")
 
@@ -65,7 +66,7 @@ def _next(engine: Engine, sql: str, at: int, brackets: int) -> Token:
     char = sql[at]
     if match := _SPACE.match(sql, at):
         return Token(TokenKind.SPACE, at, match.end())
-    if match := _LINE_COMMENT.match(sql, at):
+    if match := (_POSTGRES_LINE_COMMENT if postgres else _LINE_COMMENT).match(sql, at):
         return Token(TokenKind.COMMENT, at, match.end())
     if sql.startswith("/*", at):
         return _block_comment(sql, at, nested=postgres)
@@ -136,6 +137,28 @@ def trimmed(engine: Engine, sql: str) -> str:
         if not empty or not token.closed:
             end = token.end
     return sql[:end]
+
+
+def without_comments(engine: Engine, sql: str) -> str:
+    """Return `sql` with a blank (or a line end) in place of each comment, for readers that trip over comments.
+
+    Raises:
+        ValueError: a PostgreSQL E'...' string goes on in a literal on a later line, where backslashes count too: where it
+            ends cannot be told here.
+    """
+    parts, last = [], None
+    for token in tokens(engine, sql):
+        text = sql[token.start : token.end]
+        if token.kind is TokenKind.COMMENT and token.closed:
+            text = "\n" if text.startswith("--") else " "
+        elif token.kind is TokenKind.STRING:
+            if last is not None and text[0] == "'" and sql[last.start] in "eE":
+                raise ValueError("An E'...' string goes on on another line; write it as one string.")
+            last = token
+        elif token.kind is not TokenKind.SPACE:
+            last = None
+        parts.append(text)
+    return "".join(parts)
 
 
 def deepest_brackets(engine: Engine, sql: str, pair: str = "()") -> int:

@@ -43,7 +43,8 @@ _READER_SETTINGS = {
 }
 _REVOKED_FUNCTIONS = (
     "^(lo_.*|loread|lowrite|pg_(try_)?advisory_.*|pg_notify|(query|cursor|table|schema|database)_to_xml.*"
-    "|pg_(cancel|terminate)_backend|pg_stat_get_activity)$"
+    "|pg_(cancel|terminate)_backend|pg_stat_get_activity|set_config|setseed|ts_stat|ts_rewrite|pg_logical_emit_message"
+    "|pg_export_snapshot)$"
 )
 
 

@@ -19,6 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _START_SECONDS = 120
+_SESSION_BYTES = 1536 << 20
+"""Address space of a session: what a statement may take by default (`limits.Limits`), and half as much for the rest."""
+# What pg_ctl starts inherits the cap, and every session from it; macOS has none and says so, which is no fault.
+_CAPPED = f'ulimit -v {_SESSION_BYTES >> 10} 2>/dev/null; exec "$@"'
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 107 bytes on Linux, 103 on macOS
 
 
@@ -74,7 +78,7 @@ def _pg_ctl(place: Embedded, *arguments: str) -> None:
     # Not through pipes: the server inherits them, and reading them to their end would wait for the server's own end.
     with tempfile.TemporaryFile() as output:
         subprocess.run(
-            [str(place.binaries / "pg_ctl"), "-D", str(place.folder), *arguments],
+            ["/bin/sh", "-c", _CAPPED, "sh", str(place.binaries / "pg_ctl"), "-D", str(place.folder), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -126,6 +126,14 @@ def connect(dsn: str, limits: Limits) -> psycopg.Connection:
         "max_parallel_workers_per_gather": "0",
         "client_connection_check_interval": "500",
         "extra_float_digits": "1",
+        "standard_conforming_strings": "on",  # the check reads strings so
+        "search_path": "public",
+        "jit": "off",
+        # Where many read a large table at a time, the server would let them begin in the middle of it.
+        "synchronize_seqscans": "off",
+        # The server's own defaults, whatever server it is: they decide the plan, and the plan the order of equal rows.
+        "work_mem": "4MB",
+        "hash_mem_multiplier": "2",
     }
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     try:

@@ -24,6 +24,9 @@ from tasks_lib.sql.fetching import Outcome, failed
 from tasks_lib.sql.limits import MEBIBYTE, Limits
 from tasks_lib.sql.sqlite import Connections
 
+LOAD_DRIVER = b""
+"""The request that has PostgreSQL's driver loaded, answered by an empty reply; SQLite needs none."""
+
 
 def read_frame(stream: BinaryIO) -> bytes | None:
     """Return the next frame, or None when the other end has closed."""
@@ -78,6 +81,12 @@ def main() -> None:
     replies.write(frame(b""))
     replies.flush()
     while (body := read_frame(requests)) is not None:
+        if body == LOAD_DRIVER:
+            import tasks_lib.sql.postgres_session  # noqa: F401
+
+            replies.write(frame(b""))
+            replies.flush()
+            continue
         _limit_processor(limits)
         fault = ""
         try:
