@@ -29,13 +29,28 @@ def explained(dsabench: Command, run: SmallRun) -> dict[str, Any]:
     return said.json
 
 
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the code that keys are computed over."""
+    out = tmp_path_factory.mktemp("code")
+    shutil.copytree(PROJECT_ROOT / "tasks_lib", out / "tasks_lib", ignore=shutil.ignore_patterns("__pycache__"))
+    return out
+
+
 @pytest.fixture
-def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the code that keys are computed over while the test runs."""
-    shutil.copytree(PROJECT_ROOT / "tasks_lib", tmp_path / "tasks_lib", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(keys, "PROJECT_ROOT", tmp_path)
-    keys.code_digest.cache_clear()
-    yield tmp_path
+def changed(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
+    """Add text to a file of the code that keys are computed over, while the test runs."""
+    kept: dict[Path, str] = {}
+
+    def change(name: str, text: str) -> None:
+        kept[copy / name] = (copy / name).read_text("utf-8")
+        (copy / name).write_text(kept[copy / name] + text, "utf-8")
+        keys.code_digest.cache_clear()
+
+    monkeypatch.setattr(keys, "PROJECT_ROOT", copy)
+    yield change
+    for path, text in kept.items():
+        path.write_text(text, "utf-8")
     keys.code_digest.cache_clear()
 
 
@@ -64,30 +79,9 @@ def test_a_changed_comparator_is_named_and_costs_no_call(
     (change,) = changes.pop("contributions")
     assert (change["field"], change["after"]) == ("comparators.bird", "bird@next")
     assert changes == {}
-    assert found["consequence"].startswith("would run again: verdicts, episodes and metrics; no model call; no SQL execution")
-
-
-def test_a_changed_prompt_is_named_with_all_that_rests_on_it(
-    small_run: SmallRun, dsabench: Command, copied: Path
-) -> None:
-    prompt = sorted((copied / "tasks_lib/execution/prompts").iterdir())[0]
-    prompt.write_text(prompt.read_text("utf-8") + "Be brief.\n", "utf-8")
-    found = explained(dsabench, small_run)
-    name = f"tasks_lib/execution/prompts/{prompt.name}"
-    assert found["again"] == ["plans", "contributions", "cell"]
-    fields = {layer["name"]: [c["field"] for c in layer["changes"]] for layer in found["layers"]}
-    assert fields["plans"] == fields["contributions"] == [f"code {name}"]
-    assert fields["cell"] == []
-    assert f"changed prompts, whose calls are all new: {name}" in found["consequence"]
-    assert "no model call" not in found["consequence"]
-
-
-def test_changed_scoring_makes_episodes_alone(small_run: SmallRun, dsabench: Command, copied: Path) -> None:
-    source = copied / "tasks_lib/scoring/episodes.py"
-    source.write_text(source.read_text("utf-8") + "\n\ndef _helper() -> int:\n    return 7\n", "utf-8")
-    found = explained(dsabench, small_run)
-    assert found["consequence"] == "would run again: episodes and metrics; no model call; no SQL execution"
-    assert [c["field"] for c in found["layers"][-1]["changes"]] == ["code tasks_lib/scoring/episodes.py"]
+    assert found["consequence"].startswith(
+        "would run again: verdicts, episodes and metrics; no model call; no SQL execution"
+    )
 
 
 def test_a_lost_partition_is_missing_and_would_run_again(small_run: SmallRun, dsabench: Command) -> None:
@@ -99,6 +93,7 @@ def test_a_lost_partition_is_missing_and_would_run_again(small_run: SmallRun, ds
     finally:
         path.write_bytes(kept)
     assert (found["layers"][-1]["state"], found["again"]) == ("missing", ["cell"])
+    assert found["consequence"] == "would run again: episodes and metrics; no model call; no SQL execution"
 
 
 def test_a_cell_or_run_that_is_not_there_is_one_sentence(small_run: SmallRun, dsabench: Command) -> None:
@@ -114,3 +109,18 @@ def test_a_cell_or_run_that_is_not_there_is_one_sentence(small_run: SmallRun, ds
         file.write_bytes(kept)
     assert said.code == 2
     assert "keys.json is missing" in said.json["error"]
+
+
+def test_a_changed_prompt_is_named_with_all_that_rests_on_it(
+    small_run: SmallRun, dsabench: Command, changed: Callable[[str, str], None]
+) -> None:
+    name = "tasks_lib/execution/prompts/execution_order@1.md.j2"
+    changed(name, "Be brief.\n")
+    changed("tasks_lib/scoring/episodes.py", "\n\ndef _helper() -> int:\n    return 7\n")
+    found = explained(dsabench, small_run)
+    assert found["again"] == ["plans", "contributions", "cell"]
+    fields = {layer["name"]: [c["field"] for c in layer["changes"]] for layer in found["layers"]}
+    assert fields["plans"] == fields["contributions"] == [f"code {name}"]
+    assert fields["cell"] == ["code tasks_lib/scoring/episodes.py"]
+    assert f"changed prompts, whose calls are all new: {name}" in found["consequence"]
+    assert "no model call" not in found["consequence"]

@@ -168,13 +168,19 @@ _NOTED: ContextVar[dict[str, KeyFields] | None] = ContextVar("noted_keys", defau
 
 @contextmanager
 def noted_keys() -> Iterator[dict[str, KeyFields]]:
-    """Collects the fields of every artifact key built inside, by key: a digest alone cannot say what changed it."""
+    """Collects the fields of every artifact key built inside, by key: a digest alone cannot say what changed it.
+
+    Whoever collects around it gets them too.
+    """
     noted: dict[str, KeyFields] = {}
+    outer = _NOTED.get()
     token = _NOTED.set(noted)
     try:
         yield noted
     finally:
         _NOTED.reset(token)
+        if outer is not None:
+            outer.update(noted)
 
 
 def artifact_key(stage: str, inputs: Mapping[str, str], params: Mapping[str, Any]) -> str:
