@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,16 +84,25 @@ class Runs:
         return self._golds[key]
 
 
+def _orders_in_brackets(sql: str) -> bool:
+    places = [sql[: found.start()] for found in re.finditer("order by", sql, re.IGNORECASE)]
+    return bool(places) and all(before.count("(") > before.count(")") for before in places)
+
+
 def _predictions(runs: Runs, corpus: Corpus, wanted: int) -> Iterator[tuple[str, Question, str]]:
-    """(change, question, predicted SQL), all changes equally often, on golds that have rows."""
+    """(change, question, predicted SQL), all changes equally often, on golds that have rows.
+
+    One gold in five is of those whose ORDER BY stands in brackets only: few are, and rules read them differently.
+    """
     draw = random.Random(f"{corpus}:2026")
     questions = _questions(corpus)
+    inner = [asked for asked in questions if _orders_in_brackets(asked.sql)]
     left = wanted
     while True:
         for name in CHANGES:
             predicted = None
             while predicted is None:
-                asked = draw.choice(questions)
+                asked = draw.choice(inner if draw.random() < 0.2 else questions)
                 predicted = changed(asked.sql, name, draw)
                 if predicted is None:
                     continue
