@@ -109,6 +109,7 @@ def published(run: RunSpec, cells: Sequence[Cell], keys: Mapping[str, str]) -> d
     return {
         "metrics_key": made.metrics,
         "intervals_key": made.intervals,
+        "analyses_key": made.analyses,
         "episodes": made.episodes,
         "base_rows": made.base_rows,
     }
@@ -125,6 +126,13 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
         "invocation": invocation,
     }
     runs.save(run.run_id, record)
+    with runs.marked(record):
+        await _filled(run, record, invocation)
+    return record
+
+
+async def _filled(run: RunSpec, record: dict[str, Any], invocation: str) -> None:
+    """Compute what the record tells; it is saved when all of it is there."""
     say(f"factorial {run.run_id}: layers of {len(run.backends)} backends")
     layers = await compute_layers(run, invocation)
     cells = grid([b.name for b in run.backends])
@@ -150,7 +158,6 @@ async def run_factorial(run: RunSpec) -> dict[str, Any]:
         record |= published(run, ready, keys)
         record |= shared_counts(ready, chains, invocation)
     runs.save(run.run_id, record)
-    return record
 
 
 def headline_rows(metrics: pl.DataFrame) -> list[dict[str, Any]]:

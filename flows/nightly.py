@@ -69,7 +69,8 @@ async def nightly(
             record["seconds"] = round(time.monotonic() - started, 1)
             runs.save(record["run"], record)
             say("report: verification and results page")
-            made = await report(record["run"])
+            with runs.marked(record):
+                made = await report(record["run"])
     if not made["verification"]["ok"]:
         problems = " ".join(made["verification"]["problems"][:5])
         record |= {"status": "incomplete" if record["status"] == "incomplete" else "failed"}

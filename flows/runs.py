@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,18 @@ def save(run_id: str, record: dict[str, Any]) -> None:
     """Write the run's record and note it as the last run."""
     write_json(run_folder(run_id) / "run.json", record)
     write_json(runs_folder() / "last.json", {"run": run_id})
+
+
+@contextmanager
+def marked(record: dict[str, Any]) -> Iterator[None]:
+    """A run that fails inside is recorded as incomplete with the reason; the failure itself goes on to the caller."""
+    try:
+        yield
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        record |= {"status": "incomplete", "reason": " ".join(x for x in (record.get("reason"), reason) if x)}
+        save(str(record["run"]), record)
+        raise
 
 
 def load(run_id: str = "") -> tuple[RunSpec, dict[str, Any]]:

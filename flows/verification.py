@@ -14,10 +14,13 @@ from tasks_lib.evaluation.gold import Gold, GoldFault
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.protocol.vocabulary import DataAgent, Router
 from tasks_lib.scoring.cells import parse
+from tasks_lib.scoring.gate import check_episodes, check_grid, check_metrics
+from tasks_lib.scoring.metrics import cell_metrics
 from tasks_lib.scoring.publish import read_episodes
 from tasks_lib.scoring.recompute import check as recompute
 from tasks_lib.scoring.tables import layers_of
-from tasks_lib.scoring.verify import check_diagnostics, check_fused, check_invariants, check_totals
+from tasks_lib.scoring.targets import episodes_of
+from tasks_lib.scoring.verify import check_diagnostics, check_fused, check_invariants
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
@@ -48,13 +51,19 @@ async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
             f"{len(lost)} layer artifacts are missing, damaged or of another version (first {lost[0]}); run again to recompute them."
         )
     report: dict[str, Any] = {"run": run.run_id, "recomputed_values": 0, "max_discrepancy": 0.0}
+    if not problems and record.get("status") != "incomplete":  # whose record already says what is missing
+        problems += check_grid(keys, [b.name for b in run.backends])
     if not problems:
-        files = [store.path(EPISODES, k) for k in keys.values()]
-        again = recompute(files, store.read(METRICS, record["metrics_key"]))
+        metrics = store.read(METRICS, record["metrics_key"])
+        with store.files(EPISODES, keys.values()) as files:
+            again = recompute(files, metrics)
         report |= {"recomputed_values": again.compared, "max_discrepancy": again.worst}
         problems += again.problems
         episodes = read_episodes(store, list(keys.values()))
-        problems += check_totals(episodes, contracts, len(keys)) + check_invariants(episodes)
+        targets = episodes_of(contracts)
+        problems += check_episodes(episodes, targets, keys)
+        problems += check_metrics(metrics, targets, keys, cell_metrics(run.ask_scope))
+        problems += check_invariants(episodes)
         problems += _fused(store, requests, chains)
     ledger = Ledger(settings().resolved_ledger_url, run=f"verify:{uuid.uuid4().hex[:8]}")
     try:

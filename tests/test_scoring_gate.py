@@ -1,0 +1,89 @@
+"""Every count of the gate before publication: a whole grid passes, and each planted fault is found and named."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+import test_scoring_diagnostics as td
+
+from tasks_lib.scoring.cells import grid
+from tasks_lib.scoring.gate import check_episodes, check_grid, check_metrics
+from tasks_lib.scoring.metrics import CELL_METRICS
+from tasks_lib.scoring.targets import episodes_of
+
+TARGETS = episodes_of(td.CONTRACTS)
+CELLS = [c.cell_id for c in grid(["gold"])]
+ONE = CELLS[5]
+HERE = pl.col("cell_id") == ONE
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[pl.DataFrame, pl.DataFrame]:
+    return td.tables("gold")
+
+
+def test_a_whole_grid_passes(tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    episodes, metrics = tables
+    assert check_grid(CELLS, ["gold"]) == []
+    assert check_episodes(episodes, TARGETS, CELLS) == []
+    assert check_metrics(metrics, TARGETS, CELLS, CELL_METRICS) == []
+
+
+def test_cells_that_are_missing_or_unknown_are_named() -> None:
+    assert "lacks 1 cells (first gold.direct" in check_grid(CELLS[1:], ["gold"])[0]
+    assert "lacks 72 cells (first other." in check_grid(CELLS, ["gold", "other"])[0]
+    assert "holds unknown 72 cells" in check_grid([*CELLS, *(c.replace("gold", "x", 1) for c in CELLS)], ["gold"])[0]
+
+
+def put(name: str, value: object, task: str = "t1") -> pl.Expr:
+    """One value in one cell's rows of one task."""
+    return pl.when(HERE & (pl.col("task_id") == task)).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (lambda e: e.filter(~(HERE & (pl.col("task_id") == "t6"))), "1 cells do not add up"),
+        (lambda e: e.filter(~(HERE & (pl.col("branch_id") == "b1") & (pl.col("task_id") == "t3"))), "lack a branch"),
+        (lambda e: pl.concat([e, e.filter(HERE).head(1)]), "share a key"),
+        # one cell's row stands in another cell: the total is right
+        (lambda e: e.with_columns(put("cell_id", CELLS[6])), "2 cells do not add up"),
+        (lambda e: e.filter(~HERE), f"(first {ONE}): (episodes, tasks, weighted contributions) are None"),
+        (lambda e: e.with_columns(put("task_id", "t9")), "not of the release"),
+        (lambda e: e.with_columns(put("weight", 2.0)), "not of the release"),
+        (lambda e: e.with_columns(put("behavior", "parallel")), "not of the release"),
+        (lambda e: e.with_columns(put("required", 3, "t4")), "do not add up"),
+        (lambda e: e.with_columns(put("f1", float("nan"))), "out of range"),
+        (lambda e: e.with_columns(put("recall", 1.5)), "out of range"),
+        (lambda e: e.with_columns(put("ran", 0)), "out of range"),
+    ],
+)
+def test_a_fault_in_the_episodes_is_found(fault, said: str, tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:  # type: ignore[no-untyped-def]
+    problems = check_episodes(fault(tables[0]), TARGETS, CELLS)
+    assert any(said in p for p in problems), problems
+
+
+def change(metric: str, name: str, value: float) -> pl.Expr:
+    there = HERE & (pl.col("metric") == metric) & (pl.col("slice") == "all")
+    return pl.when(there).then(value).otherwise(pl.col(name)).alias(name)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (
+            lambda m: m.filter(~(HERE & (pl.col("metric") == "Harm-per-Ask") & (pl.col("slice") == "size"))),
+            "are missing",
+        ),
+        (lambda m: pl.concat([m, m.head(1)]), "appear twice"),
+        (lambda m: m.with_columns(metric=pl.col("metric").str.replace("^OR$", "Over")), "are unknown"),
+        (lambda m: m.with_columns(change("Recall", "value", float("inf"))), "out of range"),
+        (lambda m: m.with_columns(change("TEA", "value", 0.123)), "out of range"),
+        (lambda m: m.with_columns(change("TEA", "numerator", 7.0)), "out of range"),
+        (lambda m: m.with_columns(change("RA-Set", "numerator", 0.0)), "RA-Graph is above RA-Set"),
+        (lambda m: m.with_columns(change("RA-Graph", "numerator", 0.0)), "R+E-Graph is above RA-Graph"),
+    ],
+)
+def test_a_fault_in_the_metrics_is_found(fault, said: str, tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:  # type: ignore[no-untyped-def]
+    problems = check_metrics(fault(tables[1]), TARGETS, CELLS, CELL_METRICS)
+    assert any(said in p for p in problems), problems
