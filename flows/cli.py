@@ -21,6 +21,8 @@ from flows import (
     cli_doctor,
     cli_explain,
     cli_ledger,
+    cli_publish,
+    cli_rescore,
     cli_review,
     cli_routes,
     cli_units,
@@ -54,6 +56,8 @@ __all__ = [
     "cli_ledger",
     "cli_review",
     "cli_routes",
+    "cli_publish",
+    "cli_rescore",
     "cli_units",
     "main",
 ]

@@ -72,6 +72,9 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.sql.faults import DatabaseFault
     from tasks_lib.store.artifacts import ArtifactRefused
     from tasks_lib.store.ledgers import LedgerUnusable
+    from flows.publish import CheckFailed, PublishRefused
+    from flows.rescore import RescoreRefused
+    from tasks_lib.evaluation.rejudging import VerdictsDiffer
     from tasks_lib.store.quality import QualityFailed
 
     return (
@@ -84,6 +87,10 @@ def _run_errors() -> tuple[type[BaseException], ...]:
         DenominatorError,
         QualityError,
         DatabaseFault,
+        CheckFailed,
+        PublishRefused,
+        RescoreRefused,
+        VerdictsDiffer,
         ArtifactRefused,
     )
 

@@ -11,20 +11,25 @@ import socket
 import subprocess
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from conftest import DSABENCH, TFIDF
+from misbehaving import misbehaving_server
 from prefect import flow
 from prefect.exceptions import ParameterTypeError
 from pydantic import BaseModel, ConfigDict
+from servers import ModelServer
 
 from flows.serve import ServeError, check_defaults, declared, deployments
+from tasks_lib.models.transcripts import KIND
+from tasks_lib.store.ledgers import Ledger
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-FLOWS = ("benchmark", "catalog", "cell", "factorial", "nightly", "report", "routing_study")
+FLOWS = ("benchmark", "catalog", "cell", "factorial", "nightly", "report", "rescore", "routing_study")
 
 
 def the_flow(name: str) -> Any:
@@ -93,6 +98,7 @@ def test_a_count_must_be_a_whole_number(name: str, value: object) -> None:
         ("cell", "run", "x"),
         ("cell", "cell_id", ""),
         ("report", "run", False),
+        ("rescore", "run", 7),
         ("catalog", "release", True),
     ],
 )
@@ -182,8 +188,17 @@ def answers(url: str) -> bool:
         return False
 
 
+@pytest.fixture
+def models() -> Iterator[ModelServer]:
+    """An endpoint that routes for every model name."""
+    with misbehaving_server(faults=()) as (server, _):
+        yield server
+
+
 @pytest.mark.timeout(400)
-def test_a_served_deployment_runs_a_new_backend_given_as_a_parameter(embedded: Path, tmp_path: Path) -> None:
+def test_a_served_deployment_runs_a_new_backend_given_as_a_parameter(
+    embedded: Path, tmp_path: Path, models: ModelServer
+) -> None:
     port = free_port()
     api = f"http://127.0.0.1:{port}/api"
     log = tmp_path / "serve.log"
@@ -207,15 +222,25 @@ def test_a_served_deployment_runs_a_new_backend_given_as_a_parameter(embedded: P
         wait_for("answer of the server", lambda: answers(f"{api}/health"), process, 150)
         wait_for("served deployments", lambda: asyncio.run(served_names(api)) == set(FLOWS), process, 60)
         backend = {"name": "second", "model": "offline/bm25", "temperature": None}
-        run = asyncio.run(
-            submit_and_wait(
-                api,
-                "factorial/factorial",
-                {"release": str(embedded), "backends": [backend], "tasks": 2},
-                240,
+        factorial = {"release": str(embedded), "backends": [backend], "tasks": 2}
+        endpoint = {"name": "never-heard-of", "model": "hosted_vllm/never-heard-of", "api_base": models.url}
+        study = {"release": str(embedded), "backends": [endpoint], "tasks": 1, "transcripts": False}
+
+        async def both() -> list[Any]:
+            return await asyncio.gather(
+                submit_and_wait(api, "factorial/factorial", factorial, 240),
+                submit_and_wait(api, "routing_study/routing_study", study, 240),
             )
+
+        for run in asyncio.run(both()):
+            assert run.state.is_completed(), f"{run.state}\n{log.read_text()[-3000:]}"
+        # A model behind an endpoint needs no more than that either: nothing but the parameter names it.
+        assert {body["model"] for body in models.requests} == {"never-heard-of"}
+        calls = Ledger(environment["DSABENCH_LEDGER_URL"])
+        assert sum(meta["attempts"] for meta in calls.metas(KIND) if meta["backend"] == "never-heard-of") == len(
+            models.requests
         )
-        assert run.state.is_completed(), f"{run.state}\n{log.read_text()[-3000:]}"
+        calls.close()
         records = list((Path(os.environ["DSABENCH_HOME"]) / "runs").glob("run-*/run.json"))
         mine = [r for r in (json.loads(p.read_text()) for p in records) if r["spec"]["backends"][0]["name"] == "second"]
         assert [(r["status"], r["cells"]) for r in mine] == [("completed", 72)]
