@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
 
 from tasks_lib.protocol.vocabulary import Engine, VerdictKind
 from tasks_lib.sql.guard import check_sql, is_ordered
-from tasks_lib.sql.lexer import TokenKind, tokens, trimmed
+from tasks_lib.sql.lexer import TokenKind, tokens, trimmed, without_comments
 
 SQLITE, POSTGRES = Engine.SQLITE, Engine.POSTGRES
 
@@ -113,6 +114,55 @@ def test_postgres_refuses(sql: str) -> None:
 def test_sqlite_refuses(sql: str) -> None:
     report = check_sql(SQLITE, sql)
     assert (report.allowed, report.kind) == (False, VerdictKind.REFUSED_SQL)
+
+
+@pytest.mark.parametrize(
+    ("engine", "sql"),
+    [
+        (POSTGRES, "SELECT " + "ARRAY[" * 20 + "1" + "]" * 20),
+        (POSTGRES, "SELECT a" + "[a" * 30 + "]" * 30),
+        (POSTGRES, "SELECT " + "1 ? " * 9_000),
+        (SQLITE, "SELECT " + "CASE " * 9_000),
+        (SQLITE, "SELECT " + "- " * 20_000 + "1"),
+        (SQLITE, "SELECT '" + "'" * 5_000_000),
+        (POSTGRES, "/*" * 4_000_000),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+def test_the_check_ends_soon_for_texts_made_to_keep_it_busy(engine: Engine, sql: str) -> None:
+    """It runs in the caller's own process: sqlglot alone needs minutes for the first, and raises TypeError for the third."""
+    started = time.thread_time()
+    assert check_sql(engine, sql).kind in (VerdictKind.REFUSED_SQL, VerdictKind.PARSE_ERROR)
+    assert time.thread_time() - started < 5
+
+
+@pytest.mark.parametrize("engine", list(Engine))
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t GROUP /* by */ BY a ORDER -- by\n BY a LIMIT /**/ 1",
+        "SELECT a FROM t LEFT /* x */ JOIN u ON t.a IS /* y */ NOT /* z */ NULL",
+        "SELECT '-- /* ' || a /* ' */ FROM t -- '",
+    ],
+)
+def test_comments_between_words_block_nothing(engine: Engine, sql: str) -> None:
+    assert check_sql(engine, sql).allowed
+    assert "by" not in without_comments(engine, "SELECT 1 /* by */ -- by\n")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 -- \r, pg_sleep(1)",  # PostgreSQL's comment ends at a carriage return too
+        "SELECT 1 -- \r, pg_sleep(1)\n FROM t",
+        "SELECT E'a'\n'\\'--', pg_sleep(5)",  # an E'' string goes on, with its backslashes, on the next line
+        "SELECT '\\', pg_sleep(1) --'",
+        "SELECT 1 /* /* */ */, pg_sleep(1)",
+        "SELECT $a$ $b$ $a$, pg_sleep(1) --$b$",
+    ],
+)
+def test_code_that_looks_like_a_string_or_comment_is_seen(sql: str) -> None:
+    assert check_sql(POSTGRES, sql).kind is VerdictKind.REFUSED_SQL
 
 
 @pytest.mark.parametrize("engine", list(Engine))

@@ -232,11 +232,11 @@ def _workers() -> int:
 
 
 def test_hostile_statements_leave_no_trace(world: World, tmp_path: Path) -> None:
-    found = _attack(world, tmp_path, seed=1, count=2_000, direct=120, slow_share=0.003)
+    found = _attack(world, tmp_path, seed=1, count=2_000, direct=100, slow_share=0.003)
     for engine in Engine:
         assert found[f"{engine}: refused_sql"] > 300
         assert found[f"{engine}: result"] > 20
-        assert found[f"{engine} past the check: execution_error"] > 40
+        assert found[f"{engine} past the check: execution_error"] > 30
 
 
 @pytest.mark.nightly

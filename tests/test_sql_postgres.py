@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -152,6 +153,10 @@ def test_letters_fold_and_text_sorts_by_code_point(dsn: str) -> None:
         "SELECT pg_advisory_lock(1)",
         "SELECT pg_notify('a', 'b')",
         "SELECT query_to_xml('SELECT 1', true, true, '')",
+        "SELECT set_config('statement_timeout', '0', false)",
+        "SELECT * FROM ts_stat('SELECT 1')",
+        "SELECT pg_logical_emit_message(false, 'a', 'b')",
+        "SELECT pg_terminate_backend(1)",
         "SELECT pg_read_file('PG_VERSION')",
         "SELECT * FROM pg_authid",
         "COPY m TO PROGRAM 'true'",
@@ -237,6 +242,7 @@ async def test_double_quotes_are_names_here(runner: SqlRunner, dump: Path) -> No
 
 def test_slow_statements_stop_on_both_sides(dsn: str, server: PostgresServer) -> None:
     with WorkerPool(1, Limits(wall_seconds=0.5)) as pool:
+        pool.run(Request(Engine.POSTGRES, dsn, "SELECT 1"))  # the worker starts and loads the driver
         for sql in (
             "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 1000000000) b",
             "SELECT a FROM generate_series(1, 1000000000) a WHERE pg_sleep(0.02) IS NOT NULL",
@@ -248,6 +254,81 @@ def test_slow_statements_stop_on_both_sides(dsn: str, server: PostgresServer) ->
     with server._connect("postgres") as admin:
         query = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s AND state = 'active'"
         assert admin.execute(query, (READER,)).fetchone() == (0,)
+
+
+def test_fifty_runaways_leave_no_growth(dsn: str, server: PostgresServer, folder: Path) -> None:
+    """E01, on the server: no session runs on, none burns, and this process has what it had before."""
+    endless = "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 1000000000) b"
+    asleep = "SELECT pg_sleep(100)"
+    deaf = "SELECT a FROM generate_series(1, 1000000000) a WHERE a < 0"
+    processes, threads = len(psutil.Process().children(recursive=True)), threading.active_count()
+    with WorkerPool(3, Limits(wall_seconds=0.15)) as pool, ThreadPoolExecutor(3) as callers:
+        requests = [Request(Engine.POSTGRES, dsn, (endless, asleep, deaf)[turn % 3]) for turn in range(50)]
+        assert {outcome.kind for outcome in callers.map(pool.run, requests)} == {"timeout"}
+    assert len(psutil.Process().children(recursive=True)) == processes
+    assert threading.active_count() == threads
+
+    def sessions() -> list[psutil.Process]:
+        title = f"postgres: {READER} "
+        return [p for p in postmaster(folder).children() if " ".join(p.cmdline()).startswith(title)]
+
+    end = time.monotonic() + 10  # the server looks twice a second whether its client is still there
+    while sessions() and time.monotonic() < end:
+        pass
+    assert sessions() == []
+
+
+@pytest.mark.nightly
+def test_memory_of_a_session_is_limited(dsn: str) -> None:
+    """Fills 1.5 GB; run with `pytest -m nightly tests/test_sql_postgres.py`. The server says no, stays up, and the statement alone has failed."""
+    hungry = "SELECT array_length(array_agg(repeat('x', 4000000) || g), 1) FROM generate_series(1, 4000) g"
+    with WorkerPool(1, Limits(wall_seconds=60)) as pool:
+        outcome = pool.run(Request(Engine.POSTGRES, dsn, hungry))
+        assert (outcome.kind, "memory" in outcome.error) == ("execution_error", True)
+        assert pool.run(Request(Engine.POSTGRES, dsn, "SELECT 1")).data.endswith(b"[1]\n")
+
+
+def test_a_session_has_the_same_settings_everywhere(dsn: str) -> None:
+    wanted = {
+        "TimeZone": "UTC",
+        "lc_collate": "C",
+        "max_parallel_workers_per_gather": "0",
+        "default_transaction_read_only": "on",
+        "transaction_read_only": "on",
+        "standard_conforming_strings": "on",
+        "synchronize_seqscans": "off",
+        "search_path": "public",
+        "jit": "off",
+        "work_mem": "4MB",
+        "DateStyle": "ISO, MDY",
+        "IntervalStyle": "iso_8601",
+        "statement_timeout": "5s",
+    }
+    with psycopg.connect(dsn) as admin:
+        (collation,) = admin.execute(
+            "SELECT datcollate FROM pg_database WHERE datname = current_database()"
+        ).fetchone() or ("",)
+    assert collation == wanted.pop("lc_collate")
+    with WorkerPool(1, Limits(wall_seconds=5)) as pool:
+        for name, value in wanted.items():
+            outcome = pool.run(Request(Engine.POSTGRES, dsn, f"SELECT current_setting('{name}')"))
+            assert CanonicalResult.from_bytes(outcome.data).rows == ((value,),), name
+
+
+def test_no_function_with_an_effect_passes_the_check(server: PostgresServer) -> None:
+    """Every function that this server has, against the allow-list: what passes only draws, ranks, or tells time."""
+    with server._connect("postgres") as admin:
+        functions = admin.execute(
+            "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace "
+            "AND (provolatile = 'v' OR proname ~ '^(pg|lo|txid|ts)_') ORDER BY 1"
+        ).fetchall()
+    assert len(functions) > 500
+    calls = ("SELECT {}(1)", "SELECT * FROM {}('a') AS t")
+    passing = {name for (name,) in functions if any(check_sql(Engine.POSTGRES, c.format(name)).allowed for c in calls)}
+    assert passing <= {
+        "array_sample", "array_shuffle", "clock_timestamp", "gen_random_uuid", "random", "random_normal", "timeofday",
+        "uuidv4", "uuidv7", "pg_typeof", "ts_headline", "ts_rank", "ts_rank_cd",
+    }  # fmt: skip
 
 
 def test_large_results_are_cut_off(dsn: str) -> None:
