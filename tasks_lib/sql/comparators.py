@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal
+from itertools import chain
 from operator import ne
 from uuid import UUID
 
@@ -86,7 +87,7 @@ _AS_PYTHON = frozenset({type(None), int, float, str, bytes})
 
 
 def _holds_nan(side: CanonicalResult) -> bool:
-    return float in side.value_types and any(any(map(ne, row, row)) for row in side.rows)
+    return float in side.value_types and any(map(ne, chain.from_iterable(side.rows), chain.from_iterable(side.rows)))
 
 
 _EQUAL: dict[str, Callable[[CanonicalResult, CanonicalResult], bool]] = {
