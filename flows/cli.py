@@ -34,12 +34,14 @@ from flows.cli_support import (
     Json,
     MaxCalls,
     MaxCost,
+    RunnerOption,
     app,
     backends_of,
     finish,
     folder_of,
     guarded,
     run_flow,
+    use_runner,
 )
 from flows.runtime import prepare
 from tasks_lib.protocol.vocabulary import AskScope, PlannerLanguage
@@ -98,12 +100,14 @@ def run(
     tasks: Annotated[int, typer.Option(min=0, help="How many tasks, 0 for all.")] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
+    runner: RunnerOption = "",
     dry_run: DryRun = False,
     json_: Json = False,
 ) -> None:
     """The nightly chain: catalog, routing study, 288-cell factorial, checks, results page."""
 
     def work() -> dict[str, Any]:
+        use_runner(runner)
         folder = folder_of(release, "--release")
         specs = backends_of(backend, backends_file)
         judging = next(iter(backends_of([judge] if judge else [], option="--judge")), None)
@@ -147,6 +151,7 @@ def routing_study_command(
     tasks: Annotated[int, typer.Option(min=0)] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
+    runner: RunnerOption = "",
     trials: Annotated[int, typer.Option(min=1, help="How often every pair is routed; the first is published.")] = 1,
     transcripts: Annotated[bool, typer.Option(help="Keep every turn as a row; costs no model call.")] = True,
     json_: Json = False,
@@ -154,6 +159,7 @@ def routing_study_command(
     """Every backend × six routers, initial routes only."""
 
     def work() -> dict[str, Any]:
+        use_runner(runner)
         folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
         from flows.routing_study import routing_study
 
@@ -175,12 +181,14 @@ def factorial_command(
     tasks: Annotated[int, typer.Option(min=0)] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
+    runner: RunnerOption = "",
     dry_run: DryRun = False,
     json_: Json = False,
 ) -> None:
     """The factorial alone: layers, then one subflow for each cell that is not done."""
 
     def work() -> dict[str, Any]:
+        use_runner(runner)
         folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
         judging = next(iter(backends_of([judge] if judge else [], option="--judge")), None)
         if dry_run:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
@@ -35,6 +36,13 @@ BackendsOption = Annotated[
 ]
 MaxCalls = Annotated[int, typer.Option(min=0, help="Stop before more model calls than this are sent; 0 for no limit.")]
 MaxCost = Annotated[float, typer.Option(min=0, help="Stop before more US dollars than this are spent; 0 for no limit.")]
+RunnerOption = Annotated[
+    str,
+    typer.Option(
+        "--runner",
+        help="Where work of offline policies runs: processes, dask (a local cluster) or tcp://HOST:PORT of a Dask scheduler.",
+    ),
+]
 
 
 class BadUsage(ValueError):
@@ -76,10 +84,12 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     from flows.rescore import RescoreRefused
     from tasks_lib.evaluation.rejudging import VerdictsDiffer
     from tasks_lib.store.quality import QualityFailed
+    from tasks_lib.store.runners import RunnerUnusable
 
     return (
         LedgerUnusable,
         QualityFailed,
+        RunnerUnusable,
         GoldFault,
         BackendMisconfigured,
         ProviderUnavailable,
@@ -173,6 +183,18 @@ def _entries(file: Path) -> list[Any]:
     if not isinstance(entries, list) or not entries:
         raise BadUsage(f"--backends {file} holds {type(entries).__name__ if entries else 'nothing'}, {expected}.")
     return entries
+
+
+def use_runner(name: str) -> None:
+    """Have this process's jobs run there; "" leaves what DSABENCH_RUNNER says. Raises BadUsage for no runner."""
+    from tasks_lib.store.runners import RunnerUnusable, check_runner
+
+    if not name:
+        return
+    try:
+        os.environ["DSABENCH_RUNNER"] = check_runner(name)
+    except RunnerUnusable as error:
+        raise BadUsage(str(error)) from error
 
 
 REMEDIES = {"--release": "make a release with `dsabench build`, or leave the option out for the embedded one"}

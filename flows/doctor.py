@@ -192,8 +192,6 @@ def store() -> Finding:
         opened.fs.pipe_file(path, b"here")
         kept = opened.fs.cat_file(path)
         opened.fs.rm_file(path)
-    except ImportError as error:
-        return Finding("store", State.MISSING, f"{url}: {error}", "install the extra: pip install '.[scale]'")
     except (OSError, ValueError) as error:
         return Finding("store", State.WRONG, f"{url}: {error}", remedy)
     if kept != b"here":
@@ -283,21 +281,14 @@ def chromium() -> Finding:
     return Finding("chromium", State.MISSING, f"no {CHROMIUM}, for tests only", remedy, needed=False)
 
 
-def extras() -> Finding:
-    """Packages of the extra `scale`."""
-    absent = [name for name in ("prefect-dask", "s3fs") if not _installed(name)]
-    if absent:
-        remedy = "for --runner dask and s3:// stores: pip install '.[scale]'"
-        return Finding("scale", State.MISSING, f"no {', '.join(absent)}, to scale out only", remedy, needed=False)
-    return Finding("scale", State.OK, "prefect-dask and s3fs, to scale out only", needed=False)
-
-
-def _installed(name: str) -> bool:
+def scale() -> Finding:
+    """The package of the extra `scale`."""
     try:
-        importlib.metadata.version(name)
+        found = importlib.metadata.version("distributed")
     except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+        remedy = "for --runner dask: pip install '.[scale]'"
+        return Finding("scale", State.MISSING, "no distributed, for Dask workers only", remedy, needed=False)
+    return Finding("scale", State.OK, f"distributed {found}, for Dask workers only", needed=False)
 
 
 def keys(spec: BackendSpec) -> Finding:
@@ -327,7 +318,7 @@ MACHINE: tuple[Callable[[], Finding], ...] = (
     disk,
     memory,
     chromium,
-    extras,
+    scale,
 )
 
 

@@ -27,15 +27,15 @@ KEPT = 4
 
 
 @lru_cache(maxsize=8)
-def _rows(root: str, table_name: str, key: str) -> Rows:
+def _rows(url: str, table_name: str, key: str) -> Rows:
     from tasks_lib.store.schemas import TABLES
 
-    return ArtifactStore(root).read(TABLES[table_name], key).to_dicts()
+    return ArtifactStore(url).read(TABLES[table_name], key).to_dicts()
 
 
 def read_rows(store: ArtifactStore, table: Table, key: str) -> Rows:
     """Rows of a layer artifact, the last few kept. Raises FileNotFoundError when it is not done."""
-    return _rows(store.root, table.name, key)
+    return _rows(store.url, table.name, key)
 
 
 def layers_of(store: ArtifactStore, keys: Mapping[str, str]) -> dict[str, Rows]:

@@ -13,8 +13,9 @@ import io
 import json
 import logging
 import os
+import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,14 +111,29 @@ def conform(table: Table, data: pl.DataFrame | pa.Table | Sequence[Mapping[str, 
     return arrow
 
 
+def _file_system(url: str) -> tuple[Any, str]:
+    """(fsspec file system, root). `s3://` is read and written by Arrow, whose client needs no package of its own.
+
+    Keys, region and endpoint come from the AWS_* variables.
+    """
+    if not url.startswith("s3://"):
+        return fsspec.core.url_to_fs(url)  # type: ignore[no-any-return]
+    from fsspec.implementations.arrow import ArrowFSWrapper
+    from pyarrow.fs import FileSystem
+
+    system, root = FileSystem.from_uri(url)
+    return ArrowFSWrapper(system), root
+
+
 class ArtifactStore:
     """Artifacts below one fsspec URL, resolved once (a relative path becomes absolute)."""
 
     def __init__(self, url: str | None = None) -> None:
         raw = url or settings().resolved_store_url
-        self.fs, root = fsspec.core.url_to_fs(raw)
+        self.fs, root = _file_system(raw)
         self.local = "file" in (self.fs.protocol if isinstance(self.fs.protocol, tuple) else (self.fs.protocol,))
         self.root = str(Path(root).resolve()) if self.local else root
+        self.url = self.root if self.local else raw
         self._seen: dict[str, tuple[Any, str]] = {}
 
     def path(self, table: Table, key: str) -> str:
@@ -225,6 +241,19 @@ class ArtifactStore:
             frame = pl.from_arrow(pq.read_table(stream, schema=table.schema))
         assert isinstance(frame, pl.DataFrame)
         return frame
+
+    @contextlib.contextmanager
+    def files(self, table: Table, keys: Iterable[str]) -> Iterator[list[str]]:
+        """Paths on this machine of artifacts' Parquet files; those of a remote store are copied while they are used."""
+        paths = [self.path(table, key) for key in keys]
+        if self.local:
+            yield paths
+            return
+        with tempfile.TemporaryDirectory(prefix="dsabench-") as folder:
+            copies = [f"{folder}/{path.rsplit('/', 1)[-1]}" for path in paths]
+            for path, copy in zip(paths, copies, strict=True):
+                Path(copy).write_bytes(self.fs.cat_file(path))
+            yield copies
 
     def committed(self, table: Table) -> list[str]:
         """Keys whose artifact is ok. Torn, empty or unrecorded files are left out; temporary ones are removed."""

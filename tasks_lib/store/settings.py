@@ -18,6 +18,7 @@ class Settings(BaseSettings):
     store_url, ledger_url: fsspec URL of the artifact store and SQLAlchemy URL of the ledger (default: inside home).
     postgres_url: an administrator's URL of a running PostgreSQL server; empty starts the embedded one.
     data: folder of real corpora for tests.
+    runner: where jobs of offline policies run: `processes`, `dask` (a local cluster), or a Dask scheduler's address.
     cells_at_once: cell subflows at a time; 1 is fastest on Prefect's SQLite server, 8 on a PostgreSQL-backed one.
     """
 
@@ -28,6 +29,7 @@ class Settings(BaseSettings):
     ledger_url: str = ""
     postgres_url: str = ""
     data: Path | None = None
+    runner: str = "processes"
     cells_at_once: int = 1
 
     @property

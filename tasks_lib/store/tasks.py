@@ -8,9 +8,7 @@ Jobs of offline policies run in worker processes; jobs that wait for remote endp
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor
 from typing import Any
 
 from prefect import Task, task
@@ -20,7 +18,9 @@ from prefect.context import TaskRunContext
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.jobs import Job, perform, perform_blocking
 from tasks_lib.store.keys import KeyUnavailable
+from tasks_lib.store.runners import Runner, open_runner
 from tasks_lib.store.schemas import TABLES
+from tasks_lib.store.settings import settings
 
 
 class StoreKey(CachePolicy):
@@ -36,30 +36,23 @@ class StoreKey(CachePolicy):
 
 
 STORE_KEY = StoreKey()
-_POOL: ProcessPoolExecutor | None = None
+_RUNNER: Runner | None = None
 
 
-def _quiet_worker() -> None:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-
-def worker_pool() -> ProcessPoolExecutor:
-    """The process pool of this run (one process a core), started on first use."""
-    global _POOL
-    if _POOL is None:
-        _POOL = ProcessPoolExecutor(
-            os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn"), initializer=_quiet_worker
-        )
-    return _POOL
+def worker_pool() -> Executor:
+    """Where jobs of this run that wait for no endpoint run, as DSABENCH_RUNNER says; started on first use."""
+    global _RUNNER
+    if _RUNNER is None:
+        _RUNNER = open_runner(settings().runner)
+    return _RUNNER.executor
 
 
 def close_pool() -> None:
-    """Stop the worker processes."""
-    global _POOL
-    if _POOL is not None:
-        _POOL.shutdown(wait=True, cancel_futures=True)
-        _POOL = None
+    """Stop the workers."""
+    global _RUNNER
+    if _RUNNER is not None:
+        _RUNNER.close()
+        _RUNNER = None
 
 
 def stage_task(name: str) -> Task[..., Any]:
