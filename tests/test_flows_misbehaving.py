@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +102,14 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     ledger.close()
 
 
-def asked_in_two_runs(
-    ledger: Ledger, faults: tuple[str, ...], percent: int, study: Callable[[str], tuple[int, list[str]]]
+async def asked_in_two_runs(
+    ledger: Ledger, faults: tuple[str, ...], percent: int, study: Callable[[str], Awaitable[tuple[int, list[str]]]]
 ) -> list[Seen]:
     """What the server saw of one study under an outage, one after it and one more. `study`: (pairs that are done, reasons) at a URL."""
     server: ModelServer
     behave: Misbehaving
     with misbehaving_server(faults=faults, percent=percent) as (server, behave):
-        pairs, reasons = study(server.url)
+        pairs, reasons = await study(server.url)
         assert 0 < pairs < PAIRS
         assert reasons
         assert all("provider_unavailable: " in reason or "timeout: " in reason for reason in reasons)
@@ -118,13 +118,13 @@ def asked_in_two_runs(
         answered, before = {seen.digest for seen in behave.log if seen.answered}, len(behave.log)
 
         behave.outage_over = True
-        assert study(server.url) == (PAIRS, [])
+        assert await study(server.url) == (PAIRS, [])
         accounted(ledger, behave.log)
         assert kept <= {entry.key for entry in entries(ledger, KIND)}
         assert not answered & {seen.digest for seen in behave.log[before:]}, "a stored answer was asked for again"
 
         log = list(behave.log)
-        assert study(server.url) == (PAIRS, [])
+        assert await study(server.url) == (PAIRS, [])
         assert behave.log == log
     return log
 
@@ -133,12 +133,15 @@ def test_a_few_tasks_survive_every_fault(embedded: Path, own: Ledger) -> None:
     """The calls alone, without tables."""
     faults = (*TRANSIENT, "outage", *LASTING)
 
-    @flow
     async def routed(url: str) -> tuple[int, list[str]]:
         layers = await compute_layers(runs.spec_of(embedded, backends(url, 60.0), tasks=4), "here", 1, False)
         return len(layers.routes.get(0, {})), list(layers.missing.values())
 
-    explained(own, asked_in_two_runs(own, faults, 100, lambda url: asyncio.run(routed(url))), faults)
+    @flow
+    async def study() -> list[Seen]:
+        return await asked_in_two_runs(own, faults, 100, routed)
+
+    explained(own, asyncio.run(study()), faults)
 
 
 @pytest.mark.nightly
@@ -147,12 +150,12 @@ def test_the_study_over_40_tasks_survives_every_fault(embedded: Path, own: Ledge
     faults = (*TRANSIENT, *OUTAGES, *LASTING)
     records: list[dict[str, Any]] = []
 
-    def study(url: str) -> tuple[int, list[str]]:
-        records.append(dict(asyncio.run(routing_study(str(embedded), backends(url, 120.0), tasks=40))))
+    async def study(url: str) -> tuple[int, list[str]]:
+        records.append(dict(await routing_study(str(embedded), backends(url, 120.0), tasks=40)))
         missing = records[-1]["reason"].removesuffix("; resume the run.")
         return records[-1]["pairs"], [missing] if missing else []
 
-    log = asked_in_two_runs(own, faults, 35, study)
+    log = asyncio.run(asked_in_two_runs(own, faults, 35, study))
     explained(own, log, faults)
     first, second, third = records
     assert (first["status"], second["status"], third["status"]) == ("incomplete", "completed", "completed")
