@@ -17,11 +17,15 @@ from flows.wanted import cell_key, chain_keys
 from tasks_lib.scoring.cells import UnknownCell, parse
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.keys import KeyFields, code_files, noted_keys
-from tasks_lib.store.schemas import TABLES
+from tasks_lib.store.schemas import TABLES, Table
 from tasks_lib.store.settings import settings
 
 CELL = "cell"
-TABLES_OF = {"cell": ("episodes", "metrics"), "clarified_routes": ("routes",)}
+TABLES_OF = {
+    "cell": ("episodes", "metrics"),
+    "clarified_routes": ("routes",),
+    "rescored_contributions": ("contributions",),
+}
 """Tables of a stage whose name is not its table's."""
 MAKES = {"contributions": "verdicts", "cell": "episodes and metrics"}
 SCORED = {"cell"}
@@ -118,6 +122,10 @@ def lineage(run_id: str, cell_id: str) -> list[Layer]:
         raise UnknownCell(
             f"cell {cell_id!r} is not in run {spec.run_id}, expected a backend among {[b.name for b in spec.backends]}."
         )
+    if key not in known.keys:
+        raise runs.RunUnknown(
+            f"{runs.run_folder(spec.run_id) / 'keys.json'} does not hold key {key[:12]} of {cell_id}; start the run again to record it."
+        )
     with noted_keys() as noted:
         now = cell_key(spec, cell, chain_keys(spec, spec.backend(cell.backend), cell.router))
     today = known_of(noted)
@@ -147,7 +155,7 @@ def _walk(
         if fields.stage != new.stage:
             changes.append(Change("stage", fields.stage, new.stage))
         changes += _changed(fields.params, new.params, known.code, today.code)
-    tables = [TABLES[t] for t in TABLES_OF.get(fields.stage.split("@")[0], (fields.stage.split("@")[0],))]
+    tables = tables_of(fields.stage)
     done = all(store.ok(table, key) for table in tables)
     kept = store.record(tables[0], key) if done else None
     found[name] = Layer(
@@ -160,6 +168,12 @@ def _walk(
         now,
         tuple(changes),
     )
+
+
+def tables_of(stage: str) -> list[Table]:
+    """The tables an artifact of a stage (`name@version`) is made of."""
+    name = stage.split("@")[0]
+    return [TABLES[table] for table in TABLES_OF.get(name, (name,))]
 
 
 def _changed(

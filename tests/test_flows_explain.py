@@ -11,6 +11,7 @@ import pytest
 from conftest import Said, SmallRun
 
 from flows import runs
+from flows.explain import tables_of
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.comparators import COMPARATOR_VERSION
 from tasks_lib.store import keys
@@ -67,6 +68,12 @@ def test_a_finished_cell_rests_on_layers_that_are_done(small_run: SmallRun, dsab
     assert (found["again"], found["consequence"]) == ([], "nothing would run again")
     spoken = dsabench("explain", "--run", small_run.id, "--cell", CELL)
     assert f"plans: plans@1 {chain['plans'][:12]}, done" in spoken.out
+
+
+def test_every_stage_has_its_tables() -> None:
+    assert [t.name for t in tables_of("rescored_contributions@1")] == ["contributions"]
+    assert [t.name for t in tables_of("clarified_routes@1")] == ["routes"]
+    assert [t.name for t in tables_of("cell@1")] == ["episodes", "metrics"]
 
 
 def test_a_changed_comparator_is_named_and_costs_no_call(

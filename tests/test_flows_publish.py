@@ -196,7 +196,7 @@ async def test_a_run_that_may_not_leave_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(publish, "verify_run", stored_verification)
     monkeypatch.setenv("SOME_API_KEY", small_run.id)
-    with pytest.raises(PublishRefused, match=r"run.json holds a secret"):
+    with pytest.raises(PublishRefused, match=r"manifest\.json holds a secret"):
         await publish.publish_run(small_run.id, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
