@@ -16,7 +16,7 @@ import polars as pl
 
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import Corpus, DataAgent, Interaction, Planner, QueryMode, Router
-from tasks_lib.scoring.bootstrap import Counts, Floats, Interval, counts, interval, intervals, point, ratios
+from tasks_lib.scoring.bootstrap import Counts, Floats, Interval, counts, distinct, interval, quotients, sums
 from tasks_lib.scoring.cells import grid, parse
 from tasks_lib.scoring.metrics import CELL_METRICS, HEADLINE, G, H, S, T, W, per_task, truth
 
@@ -154,43 +154,62 @@ ANALYSES: tuple[Analysis, ...] = (
 )
 
 
+USED = tuple(dict.fromkeys([*HEADLINE, *(metric for a in ANALYSES for metric in a.metrics)]))
+
+
 class Grid:
-    """Numerators and denominators of one backend's cells per base task, [tasks] each, for one scope; draws of that scope."""
+    """Numerators and denominators of one backend's cells in one scope, summed over its tasks and over each of its draws.
+
+    Every distinct column is resampled once, however many analyses look at it.
+    """
 
     def __init__(self, episodes: pl.DataFrame, matrix: Counts, tasks: Sequence[str]) -> None:
-        self.tasks, self.matrix = tasks, matrix
         place = {t: i for i, t in enumerate(tasks)}
-        self._columns: dict[tuple[str, str], tuple[Floats, Floats]] = {}
-        parts = per_task(episodes, METRICS, ["cell_id"]).partition_by("cell_id", as_dict=True)
+        parts = per_task(episodes, {m: METRICS[m] for m in USED}, ["cell_id"]).partition_by("cell_id", as_dict=True)
+        keys, columns = [], []
         for (cell_id,), part in parts.items():
             rows = part["task_id"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
-            for name in METRICS:
-                top, bottom = np.zeros(len(tasks)), np.zeros(len(tasks))
-                top[rows], bottom[rows] = part[f"{name}|n"].to_numpy(), part[f"{name}|d"].to_numpy()
-                self._columns[(str(cell_id), name)] = top, bottom
+            for name in USED:
+                for side in "nd":
+                    column = np.zeros(len(tasks))
+                    column[rows] = part[f"{name}|{side}"].to_numpy()
+                    keys.append((str(cell_id), name, side))
+                    columns.append(column)
+        different, which = distinct(np.stack(columns, axis=1))
+        self._which = dict(zip(keys, which.tolist(), strict=True))
+        self._whole, self._drawn = different.sum(axis=0), sums(matrix, different)
+        self.draws = len(matrix)
 
-    def sides(self, cells: Sequence[Cell], metric: str) -> tuple[Floats, Floats]:
-        """(numerators, denominators), [tasks, cells]."""
-        found = [self._columns[(c.cell_id, metric)] for c in cells]
-        return np.stack([top for top, _ in found], axis=1), np.stack([bottom for _, bottom in found], axis=1)
+    def _sides(self, cells: Sequence[Cell], metric: str) -> tuple[list[int], list[int]]:
+        return (
+            [self._which[(c.cell_id, metric, "n")] for c in cells],
+            [self._which[(c.cell_id, metric, "d")] for c in cells],
+        )
 
     def values(self, cells: Sequence[Cell], metric: str) -> Floats:
         """Point values, [cells]; 0 for 0/0."""
-        return point(*self.sides(cells, metric))
+        top, bottom = (self._whole[side] for side in self._sides(cells, metric))
+        found: Floats = np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0)
+        return found
+
+    def _samples(self, cells: Sequence[Cell], metric: str) -> Floats:
+        """[cells, draws]; NaN for 0/0."""
+        top, bottom = self._sides(cells, metric)
+        return quotients(self._drawn[top], self._drawn[bottom])
 
     def mean(self, cells: Sequence[Cell], metric: str, less: Sequence[Cell] = ()) -> Interval:
         """Mean over cells, less that over their matched cells; draws with a zero denominator in any of them are dropped."""
-        sides = self.sides(cells, metric)
-        samples, value = ratios(self.matrix, *sides), point(*sides)
+        samples, value = self._samples(cells, metric), self.values(cells, metric)
         if less:
-            others = self.sides(less, metric)
-            samples, value = samples - ratios(self.matrix, *others), value - point(*others)
-        return interval(float(np.mean(value)), np.mean(samples, axis=1))
+            samples, value = samples - self._samples(less, metric), value - self.values(less, metric)
+        return interval(float(np.mean(value)), np.mean(samples, axis=0))
 
     def pooled(self, cells: Sequence[Cell], metric: str) -> Interval:
         """Summed numerators over summed denominators."""
-        top, bottom = self.sides(cells, metric)
-        return intervals(self.matrix, top.sum(axis=1, keepdims=True), bottom.sum(axis=1, keepdims=True))[0]
+        sides = self._sides(cells, metric)
+        top, bottom = (float(self._whole[side].sum()) for side in sides)
+        drawn = [self._drawn[side].sum(axis=0, dtype=np.float64) for side in sides]
+        return interval(top / bottom if bottom else 0.0, quotients(drawn[0], drawn[1]))
 
 
 def chosen(cells: Iterable[Cell], fixed: Fixed) -> list[Cell]:
@@ -258,7 +277,7 @@ def _rows_of(a: Analysis, values: Grid, backend: str) -> list[dict[str, Any]]:
             got = values.pooled(some, metric) if a.pooled else values.mean(some, metric, less)
             statistic = "difference" if a.factor else "pooled" if a.pooled else "mean"
             row = _row(a.name, a.paper, subject, metric, statistic, got.value, len(some))
-            ends = (got.low, got.high) if got.dropped < len(values.matrix) else (None, None)
+            ends = (got.low, got.high) if got.dropped < values.draws else (None, None)
             rows.append(row | {"low": ends[0], "high": ends[1], "dropped": got.dropped, "marginal": a.marginal})
     return rows
 

@@ -62,7 +62,8 @@ def sums(matrix: Counts, columns: Floats) -> npt.NDArray[np.floating[Any]]:
     return found
 
 
-def _ratios(top: npt.NDArray[np.floating[Any]], bottom: npt.NDArray[np.floating[Any]]) -> Floats:
+def quotients(top: npt.NDArray[np.floating[Any]], bottom: npt.NDArray[np.floating[Any]]) -> Floats:
+    """top / bottom in double precision, NaN where the denominator is zero."""
     out = np.full(top.shape, np.nan)
     np.divide(top, bottom, out=out, where=bottom != 0, dtype=np.float64)
     return out
@@ -70,7 +71,7 @@ def _ratios(top: npt.NDArray[np.floating[Any]], bottom: npt.NDArray[np.floating[
 
 def ratios(matrix: Counts, numerators: Floats, denominators: Floats) -> Floats:
     """[draws, subjects] resampled ratios; NaN where a denominator is zero. Inputs are [tasks, subjects]."""
-    return _ratios(sums(matrix, numerators), sums(matrix, denominators)).T
+    return quotients(sums(matrix, numerators), sums(matrix, denominators)).T
 
 
 def interval(value: float, samples: Floats) -> Interval:
@@ -100,7 +101,7 @@ def intervals(matrix: Counts, numerators: Floats, denominators: Floats) -> list[
     found: list[tuple[float, float, int]] = []
     for begin in range(0, pairs.shape[1], BLOCK):
         top, bottom = pairs[:, begin : begin + BLOCK]
-        found += _bounds(_ratios(resampled[top], resampled[bottom]))
+        found += _bounds(quotients(resampled[top], resampled[bottom]))
     values = point(numerators, denominators)
     return [Interval(float(value), *found[pair]) for value, pair in zip(values, pair_of.ravel(), strict=True)]
 
