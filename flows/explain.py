@@ -45,7 +45,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Layer:
-    """One artifact of a lineage. `inputs`: key or digest by name. `state`: done | missing. `today`: its key now.
+    """One artifact of a lineage. `inputs`: key or digest by name. `state`: done | missing. `today`: its key now, "" for no such layer.
 
     `changes`: its own fields that differ; a key that differs without any rests on a layer that would run `again`.
     """
@@ -61,7 +61,7 @@ class Layer:
 
     @property
     def again(self) -> bool:
-        return self.key != self.today or self.state == "missing"
+        return bool(self.today) and (self.key != self.today or self.state == "missing")
 
 
 @dataclass(frozen=True)
@@ -141,16 +141,16 @@ def _walk(
     """Append a layer after the layers it rests on. An input that is no known key (a release) is a field, not a layer."""
     fields, new = known.keys[key], today.keys.get(now)
     changes: list[Change] = []
-    if new is None:  # today's chain has no such layer
-        changes.append(Change("stage", fields.stage, "none"))
-    else:
-        for upstream, value in fields.inputs.items():
-            after = new.inputs.get(upstream, "")
-            if value in known.keys:
-                if upstream not in found:
-                    _walk(upstream, value, after, known, today, store, found)
-            elif value != after:
-                changes.append(Change(upstream, value[:12], after[:12] or "none"))
+    for upstream, value in fields.inputs.items():
+        after = new.inputs.get(upstream, "") if new else ""
+        if value in known.keys:
+            if upstream not in found:
+                _walk(upstream, value, after, known, today, store, found)
+        elif new and value != after:
+            changes.append(Change(upstream, value[:12], after[:12] or "none"))
+    if new and fields.stage.split("@")[0] != new.stage.split("@")[0]:  # judged anew under a key of its own
+        changes = [Change("stage", fields.stage, new.stage)]
+    elif new:
         changes += [Change(u, "none", k[:12]) for u, k in new.inputs.items() if u not in fields.inputs]
         if fields.stage != new.stage:
             changes.append(Change("stage", fields.stage, new.stage))
@@ -250,7 +250,7 @@ def explained(run_id: str, cell_id: str) -> dict[str, Any]:
         rests = ", ".join(f"{name} {key[:12]}" for name, key in layer.inputs.items())
         lines.append(f"  {layer.name}: {layer.stage} {layer.key[:12]}, {layer.state}, {rows}; from {rests}")
         lines += [f"    {c.field}: {c.before} → {c.after}" for c in layer.changes]
-        if layer.key != layer.today and not layer.changes:
+        if layer.again and layer.key != layer.today and not layer.changes:
             moved = [n for n in layer.inputs if any(o.name == n and o.key != o.today for o in layers)]
             lines.append(f"    rests on {', '.join(moved)}")
     return {
