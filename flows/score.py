@@ -38,6 +38,7 @@ from tasks_lib.evaluation.predictions import (
 )
 from tasks_lib.models.backends import NAME, BackendSpec
 from tasks_lib.models.client import open_model
+from tasks_lib.protocol.vocabulary import Behavior
 from tasks_lib.scoring.contrasts import subject_intervals
 from tasks_lib.scoring.metrics import HEADLINE
 from tasks_lib.scoring.own import own_tables
@@ -165,13 +166,12 @@ async def _questions(
         return {"asks": [], "releases": []}, {}
     check_keys(files.paths["asks"], files.asks, [(t,) for t in inputs.tasks], "one decision for every task")
     asks, releases = await release_rows(name, files.asks, inputs, open_model(judge, ledger))
-    open_tasks = {row["task_id"] for row in asks}
-    needless = sum(line.ask for line in files.asks if line.task_id not in open_tasks)
-    ordinary = len(files.asks) - len(asks)
+    ordinary = {t for t, contract in inputs.contracts.items() if contract.behavior is not Behavior.INTERACTIVE}
+    needless = sum(line.ask for line in files.asks if line.task_id in ordinary)
     counts = {
         "asked": sum(line.ask for line in files.asks),
         "needless_asks": needless,
-        "needless_ask_rate": needless / ordinary if ordinary else 0.0,
+        "needless_ask_rate": needless / len(ordinary) if ordinary else 0.0,
         "released_branches": sum(row["released"] for row in releases),
     }
     return {"asks": asks, "releases": releases}, counts

@@ -95,6 +95,7 @@ def test_gold_handed_in_scores_what_gold_must(embedded: Path, gold_files: dict[s
             assert values[metric] == value, (cell_id, metric)
     assert said.json["invalid_routes"] == 0
     assert (said.json["needless_asks"], said.json["asked"] > 0) == (0, True)
+    assert {values["Needless-Ask-Rate"] for values in said.json["cells"].values()} == {0.0}
     text = table_text(said.json)
     assert "R+E-Graph" in text
     assert "100.00 [100.00, 100.00]" in text
@@ -103,10 +104,16 @@ def test_gold_handed_in_scores_what_gold_must(embedded: Path, gold_files: dict[s
 def test_answers_are_released_before_routes_exist(
     embedded: Path, gold_files: dict[str, str], dsabench: Command, tmp_path: Path
 ) -> None:
-    out = tmp_path / "answers.jsonl"
-    said = dsabench("score", "--release", str(embedded), "--asks", gold_files["asks"], "--answers", str(out), "--json")
+    """A question about an ordinary task is counted as needless and answered with nothing."""
+    out, contracts = tmp_path / "answers.jsonl", load(str(embedded)).contracts
+    asks = [json.loads(line) for line in Path(gold_files["asks"]).read_text("utf-8").splitlines()]
+    next(line for line in asks if not contracts[line["task_id"]].branches).update(
+        ask=True, question="Which one is meant?"
+    )
+    handed = write(tmp_path / "asks.jsonl", asks)
+    said = dsabench("score", "--release", str(embedded), "--asks", handed, "--answers", str(out), "--json")
     assert said.code == 0, said
-    contracts = load(str(embedded)).contracts
+    assert said.json["needless_asks"] == 1
     want = {(t, b.branch_id): b.answer for t, c in contracts.items() for b in c.branches}
     lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert {(x["task_id"], x["branch_id"]): x["answer"] for x in lines} == want

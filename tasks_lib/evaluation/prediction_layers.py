@@ -63,17 +63,15 @@ def _validated(plan: Mapping[str, Any] | None, allowlist: Sequence[str]) -> Any:
 
 
 async def release_rows(name: str, asks: Sequence[AskLine], inputs: Inputs, judge: ChatModel) -> tuple[Rows, Rows]:
-    """(rows of `asks`, rows of `releases`) of the interactive tasks (PROTOCOL 8); nothing is ever released elsewhere."""
+    """(rows of `asks`, rows of `releases`): a decision for every task, answers for interactive ones alone (PROTOCOL 8)."""
     ask_rows: Rows = []
     released: Rows = []
     for line in sorted(asks, key=lambda line: line.task_id):
         contract = inputs.contracts[line.task_id]
-        if contract.behavior is not Behavior.INTERACTIVE:
-            continue
         key = {"backend": name, "router": OWN, "task_id": line.task_id, "trial": 0}
         question = line.question if line.ask else ""
         ask_rows.append({**key, "ask": line.ask, "question": question, "failure": "", "calls": []})
-        if not line.ask:
+        if not line.ask or contract.behavior is not Behavior.INTERACTIVE:
             continue
         # The record needs a router and the release does not depend on it.
         decision = AskDecision(name, Router.REACT, line.task_id, 0, True, question)

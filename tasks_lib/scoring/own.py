@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 
 from tasks_lib.protocol.records import Cell
-from tasks_lib.protocol.vocabulary import DataAgent, Interaction, Planner, QueryMode, Router
+from tasks_lib.protocol.vocabulary import AskScope, DataAgent, Interaction, Planner, QueryMode, Router
 from tasks_lib.scoring.chains import Routed, Verdicts, join
-from tasks_lib.scoring.metrics import CELL_METRICS, EXECUTION, ROUTING, measure
+from tasks_lib.scoring.metrics import ROUTING, cell_metrics, measure
 from tasks_lib.scoring.targets import Target
 
-CLARIFICATION = ("Ask-Rate", "Release-Rate", "Change-per-Ask", "Repair-per-Ask", "Harm-per-Ask")
+CLARIFICATION = ("Ask-Rate", "Release-Rate", "Change-per-Ask", "Repair-per-Ask", "Harm-per-Ask", "Needless-Ask-Rate")
 PLANS = {Planner.LLM: "own", Planner.ORACLE: "oracle"}
 
 
@@ -25,11 +25,13 @@ def own_tables(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """(rows of `episodes`, rows of `metrics`) of the agent `name`.
 
-    `asked`: questions were handed in, so that Once is scored beside Never. `executed`: SQL was; without it only routing and
+    `asked`: decisions on every task were handed in, so that Once is scored beside Never. `executed`: SQL was; without it only routing and
     clarification are measured. Raises JoinError or DenominatorError.
     """
-    metrics = CELL_METRICS if executed else ROUTING | {m: EXECUTION[m] for m in CLARIFICATION}
-    routed = Routed(name, targets, layers["routes"], layers["asks"], layers["releases"], layers["plans"])
+    scope: AskScope = "all" if asked else "interactive"
+    every = cell_metrics(scope)
+    metrics = every if executed else ROUTING | {m: every[m] for m in CLARIFICATION}
+    routed = Routed(name, targets, layers["routes"], layers["asks"], layers["releases"], layers["plans"], scope)
     verdicts = Verdicts(f"{name}, contributions", routed.targets, layers["contributions"])
     episodes, values = [], []
     for interaction in Interaction if asked else (Interaction.NEVER,):
