@@ -1,6 +1,6 @@
 """The whole routing study against an endpoint that fails in every way it knows: it survives, and every request is accounted for.
 
-The long version takes about five minutes: `pytest -s -m nightly tests/test_flows_misbehaving.py`.
+The long version takes a few minutes: `pytest -s -m nightly tests/test_flows_misbehaving.py`.
 """
 
 from __future__ import annotations
