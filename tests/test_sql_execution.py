@@ -143,6 +143,16 @@ async def test_the_text_runs_as_written(runner: SqlRunner, database: Path) -> No
     assert results == [((2020,),), (("integer",),), ((2020,),), (("integer",),)]
 
 
+async def test_a_double_quoted_name_without_a_column_is_a_string(runner: SqlRunner, database: Path) -> None:
+    """V01, run: SQLite reads it so, and gold queries rest on it; a build without this rule would fail here."""
+    for sql, ids in (
+        ('SELECT id FROM people WHERE nick = "abc"', ((3,),)),
+        ('SELECT name FROM shop WHERE name = "city"', ()),
+        ('SELECT id FROM people WHERE nick LIKE "%b%"', ((3,),)),
+    ):
+        assert rows(await runner.run(handle(database), sql)) == ids
+
+
 async def test_bindings_keep_their_type(runner: SqlRunner, database: Path, ledger: Ledger) -> None:
     """V10: '02134' and 2134 are two executions with two results."""
     sql = "SELECT count(*) FROM zip WHERE code = :c"
