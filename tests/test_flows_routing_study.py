@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,8 +18,7 @@ from conftest import TFIDF, Said, SmallRun
 from prefect.exceptions import ParameterTypeError
 from servers import ModelServer, Stub, model_server
 
-from flows.routing_study import compute_layers, routing_study
-from flows.runs import spec_of
+from flows.routing_study import routing_study
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.protocol.records import Contract
@@ -185,21 +185,21 @@ def test_an_offline_policy_does_not_move_and_random_draws_anew(embedded: Path) -
     assert moves.filter(pl.col("router") == "random")["set_changed"].min() in (1, 2)
 
 
-def test_transcripts_may_be_left_out_and_need_the_calls_that_made_the_routes(
-    embedded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_transcripts_need_the_calls_that_made_the_routes(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The store without its transcripts and another ledger: the routes are scored, and the record says what is missing."""
+    shutil.copytree(
+        settings().resolved_store_url, tmp_path / "store", ignore=shutil.ignore_patterns(ROUTE_TURNS.name, ".tmp-*")
+    )
     monkeypatch.setenv("DSABENCH_STORE_URL", str(tmp_path / "store"))
-    monkeypatch.setenv("DSABENCH_LEDGER_URL", f"sqlite:///{tmp_path / 'one.sqlite'}")
-    run = spec_of(embedded, [BackendSpec.model_validate(TFIDF)], tasks=1)
-    without = asyncio.run(compute_layers(run, "one", 1, False))
-    assert (len(without.routes[0]), without.turns, without.missing) == (6, {}, {})
     monkeypatch.setenv("DSABENCH_LEDGER_URL", f"sqlite:///{tmp_path / 'other.sqlite'}")
-    other = asyncio.run(compute_layers(run, "two", 1, True))
-    assert (other.routes, set(other.turns)) == (without.routes, {("offline-tfidf", "random")})
-    assert set(other.missing) == {
-        ("offline-tfidf", str(r), "transcripts") for r in ROUTING_STUDY_ROUTERS if r != "random"
-    }
-    assert all("import the ledger" in reason for reason in other.missing.values())
+    other = study.again()
+    assert (other["status"], other["pairs"], set(other["routing_turns"])) == ("incomplete", 6, {"fickle random"})
+    assert "fickle react transcripts" in other["reason"]
+    assert "import the ledger" in other["reason"]
+    assert other["routing_metrics_key"] == study.record["routing_metrics_key"]
+    assert len(study.server.requests) == study.made
 
 
 def test_the_command_line_refuses_no_trial(dsabench: Callable[..., Said]) -> None:
