@@ -56,10 +56,10 @@ __all__ = [
     "cli_doctor",
     "cli_explain",
     "cli_ledger",
-    "cli_review",
-    "cli_routes",
     "cli_publish",
     "cli_rescore",
+    "cli_review",
+    "cli_routes",
     "cli_units",
     "main",
 ]

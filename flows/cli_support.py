@@ -72,7 +72,10 @@ def _usage_errors() -> tuple[type[BaseException], ...]:
 
 
 def _run_errors() -> tuple[type[BaseException], ...]:
+    from flows.publish import CheckFailed, PublishRefused
+    from flows.rescore import RescoreRefused
     from tasks_lib.evaluation.gold import GoldFault
+    from tasks_lib.evaluation.rejudging import VerdictsDiffer
     from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
     from tasks_lib.scoring.episodes import JoinError
     from tasks_lib.scoring.metrics import DenominatorError
@@ -80,13 +83,14 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.sql.faults import DatabaseFault
     from tasks_lib.store.artifacts import ArtifactRefused
     from tasks_lib.store.ledgers import LedgerUnusable
-    from flows.publish import CheckFailed, PublishRefused
-    from flows.rescore import RescoreRefused
-    from tasks_lib.evaluation.rejudging import VerdictsDiffer
     from tasks_lib.store.quality import QualityFailed
     from tasks_lib.store.runners import RunnerUnusable
 
     return (
+        CheckFailed,
+        PublishRefused,
+        RescoreRefused,
+        VerdictsDiffer,
         LedgerUnusable,
         QualityFailed,
         RunnerUnusable,
@@ -97,10 +101,6 @@ def _run_errors() -> tuple[type[BaseException], ...]:
         DenominatorError,
         QualityError,
         DatabaseFault,
-        CheckFailed,
-        PublishRefused,
-        RescoreRefused,
-        VerdictsDiffer,
         ArtifactRefused,
     )
 

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import json
 import math
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -95,11 +96,16 @@ def sha256_file(path: Path | str) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+_PARSING = threading.Lock()
+
+
 def _code_of(path: Path) -> str:
     """Meaning of a source file: for Python its tree without docstrings, for anything else its bytes."""
     if path.suffix != ".py":
         return sha256_file(path)
-    tree = ast.parse(path.read_text("utf-8"))
+    # CPython up to 3.11.7 counts the depth of a tree for all threads together: two at once can raise SystemError (gh-106905).
+    with _PARSING:
+        tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if (
