@@ -1,4 +1,4 @@
-"""SQL extraction: reasoning is cut, several blocks fail closed, failed generations never give SQL."""
+"""SQL extraction: reasoning is cut (known fault L01), several blocks fail closed (L02), failed generations never give SQL (L04)."""
 
 from __future__ import annotations
 

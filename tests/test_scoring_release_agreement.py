@@ -72,3 +72,11 @@ def test_c12_a_key_unknown_to_the_release_is_an_error(layer: str) -> None:
             parse("x.react.adapter.llm.never.router"),
             te.TARGETS, routes, te.ASKS, te.RELEASES, te.PLANS, contributions,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("interaction", ["never", "once"])
+def test_c12_the_order_of_rows_decides_nothing(interaction: str) -> None:
+    layers = (te.ROUTES, te.ASKS, te.RELEASES, te.PLANS, te.CONTRIBUTIONS)
+    turned = [rows[::-1] for rows in layers]
+    point = parse(f"x.react.adapter.llm.{interaction}.router")
+    assert score_cell(point, te.TARGETS, *turned).equals(score_cell(point, te.TARGETS, *layers))

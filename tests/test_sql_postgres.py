@@ -234,7 +234,32 @@ async def test_an_empty_result_has_its_columns(runner: SqlRunner, dump: Path) ->
 
 async def test_double_quotes_are_names_here(runner: SqlRunner, dump: Path) -> None:
     """V01, the PostgreSQL half."""
-    assert (await runner.run(handle(dump), 'SELECT id FROM m WHERE title = "x"')).kind is VerdictKind.EXECUTION_ERROR
+    for unknown in ('title = "x"', 'title LIKE "%x%"'):
+        failed = await runner.run(handle(dump), f"SELECT id FROM m WHERE {unknown}")
+        assert failed.kind is VerdictKind.EXECUTION_ERROR
+    assert rows(await runner.run(handle(dump), 'SELECT id FROM m WHERE title = "title" AND id = 1')) == ((1,),)
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("SELECT REPLACE(title, '5', '6') FROM m WHERE id = 1", (("60% off",),)),
+        ("SELECT 'DROP TABLE m; --' AS s", (("DROP TABLE m; --",),)),
+        ("SELECT 1;", ((1,),)),
+        ("SELECT 1; -- bye", ((1,),)),
+        ("/* lead */ SELECT 1", ((1,),)),
+        ("-- why\nSELECT 1 /* tail */ ;", ((1,),)),
+        ("(SELECT 1) UNION (SELECT 1)", ((1,),)),
+        ('SELECT "update", created FROM (SELECT 1 AS "update", 2 AS created) t', ((1, 2),)),
+        ("WITH x AS (VALUES (1)) SELECT * FROM x", ((1,),)),
+        ("SELECT 1;;", ((1,),)),
+    ],
+)
+async def test_what_may_run_does_run(
+    runner: SqlRunner, dump: Path, sql: str, wanted: tuple[tuple[object, ...], ...]
+) -> None:
+    """V07, on the server."""
+    assert rows(await runner.run(handle(dump), sql)) == wanted
 
 
 # ---- limits and faults ----
