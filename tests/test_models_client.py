@@ -128,6 +128,7 @@ async def test_what_a_truncated_model_wrote_is_kept_for_reading(ledger: Ledger) 
     with model_server(says("half an ans", finish="length")) as server:
         reply = await open_model(spec_of(server.url), ledger).chat(ASK, CONTEXT)
     assert read_call(ledger, reply.call_key).completion.text == "half an ans"
+    assert (reply.prompt_tokens, reply.completion_tokens) == (10, 5)  # it was paid for (known fault L04)
 
 
 async def test_a_transient_failure_is_not_stored_and_the_next_run_asks_again(ledger: Ledger) -> None:
