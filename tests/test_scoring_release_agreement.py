@@ -76,7 +76,8 @@ def test_c12_a_key_unknown_to_the_release_is_an_error(layer: str) -> None:
 
 @pytest.mark.parametrize("interaction", ["never", "once"])
 def test_c12_the_order_of_rows_decides_nothing(interaction: str) -> None:
-    layers = (te.ROUTES, te.ASKS, te.RELEASES, te.PLANS, te.CONTRIBUTIONS)
-    turned = [rows[::-1] for rows in layers]
     point = parse(f"x.react.adapter.llm.{interaction}.router")
-    assert score_cell(point, te.TARGETS, *turned).equals(score_cell(point, te.TARGETS, *layers))
+    routes, asks, releases, plans, verdicts = te.ROUTES, te.ASKS, te.RELEASES, te.PLANS, te.CONTRIBUTIONS
+    straight = score_cell(point, te.TARGETS, routes, asks, releases, plans, verdicts)
+    turned = score_cell(point, te.TARGETS, routes[::-1], asks[::-1], releases[::-1], plans[::-1], verdicts[::-1])
+    assert turned.equals(straight)
