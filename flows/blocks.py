@@ -13,7 +13,7 @@ from typing import Any, Literal
 from prefect.blocks.core import Block
 from pydantic import Field, InstanceOf, SecretStr, ValidationError
 
-from tasks_lib.models.backends import BackendSpec
+from tasks_lib.models.backends import KEY_IN_CLEAR, BackendSpec
 from tasks_lib.models.chat import BackendMisconfigured
 from tasks_lib.models.keys import held
 
@@ -51,6 +51,8 @@ class Backend(Block):
             return BackendSpec(name=name, **fields)
         except ValidationError as error:
             first = error.errors()[0]
+            if first["type"] == KEY_IN_CLEAR:
+                raise BackendMisconfigured(f"Block {name}: {first['msg']}.") from None
             raise BackendMisconfigured(
                 f"Block {name}: {'.'.join(map(str, first['loc']))} is {first['input']!r}, which is refused ({first['msg']}); correct the "
                 "block."

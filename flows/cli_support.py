@@ -143,27 +143,36 @@ def run_flow(work: Callable[[], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
 
 def backends_of(texts: list[str] | None, file: Path | None = None, option: str = "--backend") -> list[Any]:
     """Backend specs of JSON texts, then of a YAML file. Raises BadUsage naming the place, the field and what was expected."""
-    found = [_spec(f"{option} {text!r}", text) for text in texts or []]
+    found = [_spec(option, text, shown=True) for text in texts or []]
     if file is not None:
-        found += [
-            _spec(f"--backends {file}, entry {n}", json.dumps(entry)) for n, entry in enumerate(_entries(file), 1)
-        ]
+        for n, entry in enumerate(_entries(file), 1):
+            place = f"--backends {file}, entry {n}"
+            try:
+                found.append(_spec(place, json.dumps(entry)))
+            except TypeError as error:  # YAML has dates and sets
+                raise BadUsage(
+                    f"{place} holds what JSON does not ({error}), expected texts, numbers; quote it."
+                ) from None
     names = [b.name for b in found]
     if len(set(names)) != len(names):
         raise BadUsage(f"{option} names {names} hold one twice, expected distinct names; rename one.")
     return found
 
 
-def _spec(where: str, text: str) -> Any:
+def _spec(place: str, text: str, shown: bool = False) -> Any:
+    """The spec of a JSON text. `shown`: an error quotes the text, unless it holds a key. Raises BadUsage."""
     from pydantic import ValidationError
 
-    from tasks_lib.models.backends import BackendSpec
+    from tasks_lib.models.backends import KEY_IN_CLEAR, BackendSpec
 
     try:
         return BackendSpec.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
+        if first["type"] == KEY_IN_CLEAR:
+            raise BadUsage(f"{place}: {first['msg']}.") from None
         field = ".".join(map(str, first["loc"])) or "the text"
+        where = f"{place} {text!r}" if shown else place
         raise BadUsage(
             f"{where}: {field}: {first['msg'][0].lower()}{first['msg'][1:]}, expected a JSON object with at least name and model; "
             "see deployments/backends.example.yaml."

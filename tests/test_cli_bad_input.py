@@ -86,6 +86,22 @@ def test_a_malformed_backend(dsabench: Command, command: str, text: str, parts: 
     refused(dsabench(command, "--backend", text, "--json"), 2, "--backend", text, "expected", *parts)
 
 
+@pytest.mark.parametrize("fields", [{"api_key": "sk-word"}, {"extra": {"api_key": "sk-word"}}])
+def test_a_key_in_clear(dsabench: Command, tmp_path: Path, fields: dict[str, object]) -> None:
+    entry = {"name": "x", "model": "openai/x", **fields}
+    (tmp_path / "backends.yaml").write_text(json.dumps([entry]), "utf-8")
+    for given in (("--backend", json.dumps(entry)), ("--backends", str(tmp_path / "backends.yaml"))):
+        said = dsabench("routing-study", *given, "--json")
+        refused(said, 2, "--backend", "api_key", "expected none", "environment variable")
+        assert "sk-word" not in said.out + said.err
+
+
+def test_a_value_that_json_does_not_know(dsabench: Command, tmp_path: Path) -> None:
+    file = tmp_path / "backends.yaml"
+    file.write_text("[{name: x, model: openai/x, extra: {since: 2026-01-01}}]", "utf-8")
+    refused(dsabench("routing-study", "--backends", str(file), "--json"), 2, f"{file}, entry 1", "date", "expected")
+
+
 def test_two_backends_of_one_name(dsabench: Command) -> None:
     text = json.dumps(TFIDF)
     refused(dsabench("run", "--backend", text, "--backend", text, "--json"), 2, "offline-tfidf", "expected", "rename")

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from pydantic import ValidationError
 from servers import in_turn, model_server, refuses, says, waits
 
 from tasks_lib.models.backends import BackendSpec, offline_backends
 from tasks_lib.models.chat import (
-    BackendMisconfigured,
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -211,10 +211,37 @@ async def test_concurrency_is_limited_per_backend(ledger: Ledger) -> None:
         assert server.most_open <= 2
 
 
-def test_keys_and_the_clients_own_fields_may_not_stand_in_extra(ledger: Ledger) -> None:
-    for name in ("api_key", "num_retries", "temperature"):
-        with pytest.raises(BackendMisconfigured, match=name):
-            open_model(spec_of("http://127.0.0.1:1/v1", extra={name: "x"}), ledger)
+def test_the_clients_own_fields_may_not_stand_in_extra() -> None:
+    for name in ("num_retries", "temperature"):
+        with pytest.raises(ValidationError, match=name):
+            spec_of("http://127.0.0.1:1/v1", extra={name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("place", "fields"),
+    [
+        ("api_key", {"api_key": "word-of-mouth"}),
+        ("extra.api_key", {"extra": {"api_key": "word-of-mouth"}}),
+        ("extra.extra_headers.Authorization", {"extra": {"extra_headers": {"Authorization": "word-of-mouth"}}}),
+        ("extra.aws_secret_access_key", {"extra": {"aws_secret_access_key": "word-of-mouth"}}),
+        ("api_base", {"api_base": "http://me:word-of-mouth@127.0.0.1:1/v1"}),
+        ("api_base", {"api_base": "http://127.0.0.1:1/v1?key=word-of-mouth"}),
+    ],
+)
+def test_a_spec_holds_no_key_and_its_error_does_not_either(place: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=f"{place} holds a key") as refused:
+        BackendSpec.model_validate({"name": "x", "model": "openai/x", **fields})
+    assert "word-of-mouth" not in str(refused.value)
+
+
+def test_names_that_only_resemble_keys_are_fields_like_others() -> None:
+    extra = {
+        "prompt_cache_key": "x",
+        "thinking": {"budget_tokens": 5},
+        "stop": "token",
+        "response_format": {"token": {}},
+    }
+    BackendSpec(name="x", model="openai/x", api_base="http://127.0.0.1:1/v1?api-version=2", extra=extra)
 
 
 async def test_a_given_key_is_sent_and_never_stored(ledger: Ledger, tmp_path: Path) -> None:

@@ -36,31 +36,6 @@ CALL_VERSION = "model_call@1"
 CHARACTERS_A_TOKEN = 8
 """More characters than tokenizers pack into one token of real prompts on average: beyond it overflow is certain."""
 
-RESERVED = frozenset(
-    [
-        "model",
-        "messages",
-        "tools",
-        "tool_choice",
-        "temperature",
-        "max_tokens",
-        "max_completion_tokens",
-        "api_base",
-        "base_url",
-        "api_key",
-        "stream",
-        "timeout",
-        "max_retries",
-        "num_retries",
-        "n",
-        "extra_headers",
-        "headers",
-        "mock_response",
-        "cache",
-        "drop_params",
-    ]
-)
-
 
 class Endpoint(Protocol):
     """What makes one generation. `parameters`: the effective request fields, all of which go into the key."""
@@ -223,14 +198,8 @@ class OfflineEndpoint:
 def open_model(spec: BackendSpec, ledger: Ledger, api_key: str | None = None) -> ChatModel:
     """The backend ready to be called. `api_key` None leaves the key held for it, or litellm's environment variables; it is never stored.
 
-    Raises BackendMisconfigured when `extra` sets a field that has its own place in the spec or may not be there at all.
+    Raises BackendMisconfigured when only one price is given.
     """
-    clash = sorted(RESERVED & spec.extra.keys())
-    if clash:
-        raise BackendMisconfigured(
-            f"Backend {spec.name}: extra holds {clash}, expected other fields than the client's own; use the spec's fields, "
-            "and pass keys by the environment."
-        )
     if spec.offline:
         return LedgeredModel(spec, ledger, OfflineEndpoint(spec))
     from tasks_lib.models.litellm_client import LiteLLMEndpoint
