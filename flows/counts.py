@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from flows.wanted import ChainKeys, recorded_chains
 from tasks_lib.models.transcripts import KIND as MODEL_CALL
 from tasks_lib.protocol.records import Cell
-from tasks_lib.protocol.vocabulary import Router
+from tasks_lib.protocol.vocabulary import Audience, Router
 from tasks_lib.scoring.cells import parse
 from tasks_lib.scoring.layers import cell_items
 from tasks_lib.scoring.tables import layers_of, read_rows
@@ -22,23 +23,26 @@ from tasks_lib.store.settings import settings
 def shared_counts(
     cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys], invocation: str
 ) -> dict[str, Any]:
-    """model_calls, model_calls_made, model_calls_unshared, the same three for sql_executions, and cost (unknown is never 0)."""
+    """model_calls, model_calls_made, model_calls_unshared, the same three for sql_executions, cost (unknown is never 0), and
+    effective (see `effective_of`)."""
     store = ArtifactStore(settings().resolved_store_url)
-    calls: set[str] = set()
+    by_backend: dict[str, set[str]] = {}
     executions: set[str] = set()
     calls_apart = executions_apart = 0
     for cell in cells:
         chain = chains[(cell.backend, cell.router)]
         layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[cell.data_agent]})
         cell_calls, cell_executions = cell_items(cell, **layers)
-        calls |= cell_calls
+        by_backend.setdefault(cell.backend, set()).update(cell_calls)
         executions |= cell_executions
         calls_apart += len(cell_calls)
         executions_apart += len(cell_executions)
+    calls = set().union(*by_backend.values())
     ledger = Ledger(settings().resolved_ledger_url)
     try:
         made = {kind: ledger.count(kind, invocation) for kind in (MODEL_CALL, SQL_EXECUTION)}
-        cost = cost_of(list(ledger.meta_of(calls).values()))
+        metas = ledger.meta_of(calls)
+        effective = effective_of(ledger, by_backend, metas)
     finally:
         ledger.close()
     return {
@@ -48,8 +52,33 @@ def shared_counts(
         "sql_executions": len(executions),
         "sql_executions_made": made[SQL_EXECUTION],
         "sql_executions_unshared": executions_apart,
-        "cost": cost,
+        "cost": cost_of(list(metas.values())),
+        "effective": effective,
     }
+
+
+def effective_of(
+    ledger: Ledger, calls: Mapping[str, Collection[str]], metas: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """What was really sent for each backend, whatever its spec asks for (known fault M04): `temperature` (None: the provider's
+    default) and `dropped`, the names of fields that were left out. Read from one stored call of each layer.
+
+    `calls`: ledger keys by backend; `metas`: their metadata. Offline policies take no parameters and are left out.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for backend, keys in sorted(calls.items()):
+        first: dict[str, str] = {}
+        for key in sorted(metas.keys() & keys):
+            if metas[key]["audience"] != Audience.JUDGE:  # the judge is a backend of its own
+                first.setdefault(metas[key]["layer"], key)
+        stored = [
+            json.loads(entry.payload)["request"]["parameters"] for entry in ledger.get_many(first.values()).values()
+        ]
+        sent = [parameters for parameters in stored if "effective" in parameters]
+        if sent:
+            dropped = sorted({name for parameters in sent for name in parameters["dropped"]})
+            found[backend] = {"temperature": sent[0]["effective"].get("temperature"), "dropped": dropped}
+    return found
 
 
 def cost_of(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Cost and tokens of a run: unknown is counted, never zero (known fault M02), from calls to a real loopback server."""
+"""Cost and tokens of a run: unknown is counted, never zero (known fault M02), and what was really sent (M04), from calls to a
+real loopback server."""
 
 from __future__ import annotations
 
@@ -6,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers import Stub, in_turn, model_server
+from servers import Stub, in_turn, model_server, says
 
-from flows.counts import cost_of
-from tasks_lib.models.backends import BackendSpec
+from flows.counts import cost_of, effective_of
+from tasks_lib.models.backends import BackendSpec, offline_backends
 from tasks_lib.models.chat import ChatRequest, Message
 from tasks_lib.models.client import open_model
 from tasks_lib.models.transcripts import KIND
@@ -50,4 +51,27 @@ async def test_m02_unknown_costs_and_tokens_are_counted_not_summed_as_zero(tmp_p
         "unknown_token_calls": 1,
         "cached_tokens": 8,
         "unknown_cached_calls": 2,
+    }
+
+
+async def test_m04_a_dropped_temperature_is_told_with_the_run(tmp_path: Path) -> None:
+    ledger = Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}")
+    calls: dict[str, list[str]] = {}
+    with model_server(says()) as server:
+        for model in ("moonshot/kimi-k2.5", "deepseek/deepseek-chat"):
+            spec = BackendSpec(name=model.split("/")[0], model=model, temperature=0.0, api_base=server.url)
+            reply = await open_model(spec, ledger, "x").chat(
+                ChatRequest((Message("user", "q"),)), CallContext(Audience.ROUTER, "routes")
+            )
+            calls[spec.name] = [reply.call_key]
+        offline = offline_backends()[0]
+        calls[offline.name] = ["0" * 64]  # a call that nobody made tells nothing
+        sent = [body.get("temperature") for body in server.requests]
+    keys = [key for some in calls.values() for key in some]
+    found = effective_of(ledger, calls, ledger.meta_of(keys))
+    ledger.close()
+    assert sent == [None, 0.0]
+    assert found == {
+        "moonshot": {"temperature": None, "dropped": ["temperature"]},
+        "deepseek": {"temperature": 0.0, "dropped": []},
     }

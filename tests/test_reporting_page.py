@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from reporting_support import MODEL, POLICY, run_tables
 
+from tasks_lib.reporting.appendix import facts
 from tasks_lib.reporting.page import ReportError, RunTables, headline_text, page_html, write_page
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS, grid
 from tasks_lib.scoring.metrics import HEADLINE
@@ -250,6 +251,23 @@ def test_run_facts_and_verdicts(html: str, page: Page) -> None:
     wanted = {"candidate target recall @9": "50.00", "candidate target recall @50": "93.75"}
     assert list(audit.items())[2:] == [("Tasks", "24"), *wanted.items(), ("reranked target recall @10", "75.00")]
     assert page.row("audit-units", "own corpus", "corpus: bird")["reranked MRR"] == "87.03"
+
+
+def test_m04_what_was_sent_in_place_of_what_was_asked_for_is_told(run: RunTables) -> None:
+    """Known fault M04: a temperature that a provider does not take is no temperature of the run."""
+    specs = [{**b, "temperature": 0.0} for b in run.record["backends"]]
+
+    def told(temperature: float | None, dropped: list[str]) -> str:
+        effective = {MODEL: {"temperature": temperature, "dropped": dropped}}
+        return dict(facts(dataclasses.replace(run, record={**run.record, "backends": specs, "effective": effective})))[
+            "Backends"
+        ]
+
+    as_asked = dict(facts(run))["Backends"]
+    assert told(0.0, []) == as_asked
+    changed = f"{MODEL} (lab/{MODEL}, temperature the provider's default in place of 0.0"
+    assert f"{changed})" in told(None, ["temperature"])
+    assert f"{changed}, not sent: seed)" in told(None, ["seed", "temperature"])
 
 
 def test_the_page_refers_to_nothing_outside(html: str, page: Page) -> None:

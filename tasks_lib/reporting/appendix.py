@@ -117,6 +117,20 @@ def _names(corpus: str) -> str:
     return {"bird": "BIRD", "spider": "Spider", "livesqlbench": "LiveSQLBench"}.get(corpus, corpus)
 
 
+def _changed(backend: Mapping[str, Any], effective: Mapping[str, Mapping[str, Any]]) -> str:
+    """What was sent for a backend other than its spec asks for, in words; "" when nothing was."""
+    sent = effective.get(backend["name"])
+    if sent is None:
+        return ""
+    told = []
+    if sent["temperature"] != backend["temperature"]:
+        taken = "the provider's default" if sent["temperature"] is None else f"{sent['temperature']:g}"
+        told.append(f", temperature {taken} in place of {backend['temperature']}")
+    if others := [name for name in sent["dropped"] if name != "temperature"]:
+        told.append(f", not sent: {', '.join(others)}")
+    return "".join(told)
+
+
 def facts(run: RunTables) -> list[tuple[str, str]]:
     """(name, words) of the run, in reading order."""
     r = run.record
@@ -138,7 +152,9 @@ def facts(run: RunTables) -> list[tuple[str, str]]:
         (
             "Backends",
             "; ".join(
-                f"{b['name']} ({b['model']}{', baseline' if b['name'] in run.baselines else ''})" for b in r["backends"]
+                f"{b['name']} ({b['model']}{', baseline' if b['name'] in run.baselines else ''}"
+                f"{_changed(b, r.get('effective', {}))})"
+                for b in r["backends"]
             ),
         ),
         ("Cells", f"{count(len(run.cells()))} of {count(72 * len(run.backends))} scored"),

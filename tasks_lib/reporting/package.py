@@ -55,6 +55,7 @@ FACTS = (
     "sql_executions",
     "sql_executions_unshared",
     "cost",
+    "effective",
 )
 TOP = 4
 DECISION_COLUMNS = ("revision", "kind", "task_id", "decision", "severity", "by", "request_before", "request_after")
