@@ -168,3 +168,20 @@ def test_a_url_that_is_no_ledger_is_one_sentence_without_the_password(bad: str) 
         Ledger(bad)
     assert "expected" in str(raised.value)
     assert "SECRET" not in str(raised.value)
+
+
+def test_new_items_are_leased_and_stored_together(url: str) -> None:
+    ledger = Ledger(url, run="here")
+    leases = ledger.lease_new(["b" * 64, "a" * 64], "sql")
+    assert [lease.key[0] for lease in leases] == ["a", "b"]
+    assert ledger.lease_new(["c" * 64, "b" * 64], "sql") == []
+    name, data = blob_of(b"shared")
+    first, second = ledger.complete_many([(lease, Produced("ok", b"x", {}, {name: data})) for lease in leases])
+    assert ledger.get_many(["a" * 64, "b" * 64, "c" * 64]) == {"a" * 64: first, "b" * 64: second}
+    assert ledger.blob(name) == data
+    third = ledger.acquire("c" * 64, "sql")
+    assert isinstance(third, Lease), "none was taken"
+    stale, stored = ledger.complete_many([(leases[0], Produced("ok", b"y")), (third, Produced("ok", b"z"))])
+    assert isinstance(stale, StaleLease)
+    assert isinstance(stored, Entry)
+    ledger.close()

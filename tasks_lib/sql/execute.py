@@ -10,28 +10,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 
 from tasks_lib.protocol.records import BindingValue, DatabaseHandle, ExecutionKey
 from tasks_lib.protocol.vocabulary import Engine, VerdictKind
+from tasks_lib.sql.batches import Batches, Stored, produced_of
 from tasks_lib.sql.canonical import CanonicalResult
 from tasks_lib.sql.faults import DatabaseDamaged, DatabaseFault
-from tasks_lib.sql.fetching import Outcome
 from tasks_lib.sql.guard import check_sql
 from tasks_lib.sql.lexer import trimmed
 from tasks_lib.sql.limits import DEFAULT_LIMITS, MEBIBYTE, Limits
-from tasks_lib.sql.placeholders import bound, driver_text, placeholders_in
+from tasks_lib.sql.placeholders import BoundStatement, bound, driver_text, placeholders_in
 from tasks_lib.sql.postgres import shared_server
 from tasks_lib.sql.sqlite import Identity, check_file, identity
 from tasks_lib.sql.workers import Request, WorkerPool
-from tasks_lib.store.keys import digest, sha256_bytes, sha256_file
+from tasks_lib.store.keys import digest, sha256_file, sha256_text
 from tasks_lib.store.ledgers import Entry, Ledger, Produced
 from tasks_lib.store.settings import settings
 
@@ -71,7 +71,20 @@ class Execution:
 
 def execution_digest(key: ExecutionKey) -> str:
     """Return the ledger key of an execution: values keep their types, so '02134' and 2134 are two executions."""
-    return digest({"version": ENGINE_VERSION, **asdict(key)})
+    if key.bindings:
+        return digest({"version": ENGINE_VERSION, **asdict(key)})
+    # The same text without the search for typed values, which takes longer than all the rest.
+    fields = {
+        "bindings": {"__tuple__": []},
+        "database_digest": key.database_digest,
+        "limits_version": key.limits_version,
+        "sql": key.sql,
+        "version": ENGINE_VERSION,
+    }
+    return sha256_text(_KEY.encode(fields))
+
+
+_KEY = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 class SqlRunner:
@@ -95,7 +108,8 @@ class SqlRunner:
         self._pool = WorkerPool(workers, limits)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sql")
         self._postgres_folder = postgres_folder
-        self._loading = asyncio.Lock()
+        self._batches = Batches(ledger, LEDGER_KIND, self._pool, self._threads)
+        self._loading = threading.Lock()
         self._locations: dict[tuple[str, str], tuple[str, Identity | None]] = {}
         self._recent: OrderedDict[object, Execution] = OrderedDict()
         self._recent_bytes = 0
@@ -106,6 +120,7 @@ class SqlRunner:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._batches.close()
         # Not awaited in the loop: a busy worker is killed here, and its thread must get to see that.
         await asyncio.to_thread(self._pool.close)
         self._threads.shutdown(wait=True)
@@ -136,24 +151,34 @@ class SqlRunner:
             return self._recent[asked]
         key = execution_digest(ExecutionKey(handle.digest, text, statement.bindings, self._limits.version))
 
+        request = partial(self._request, handle, statement)
+        try:
+            stored = await self._batches.ask(key, handle.digest, request) or await self._alone(key, request)
+        except DatabaseFault:
+            self._locations.pop((handle.digest, handle.location), None)  # checked anew once it is repaired
+            raise
+        return self._remember(asked, _execution(*stored))
+
+    def _request(self, handle: DatabaseHandle, statement: BoundStatement) -> Request:
+        """What a worker gets. Takes long when the database is first asked for: called in a thread."""
+        location, identity = self._location(handle)
+        values = dict(statement.bindings)
+        names = placeholders_in(handle.engine, statement.sql)
+        text = driver_text(handle.engine, statement.sql)
+        return Request(handle.engine, location, text, [(name, values[name]) for name in names], identity)
+
+    async def _alone(self, key: str, request: Callable[[], Request]) -> Stored:
+        """Run one statement, or wait for whoever works on it."""
+
         async def produce() -> Produced:
-            location, identity = await self._location(handle)
-            values = dict(statement.bindings)
-            request = Request(
-                handle.engine,
-                location,
-                driver_text(handle.engine, text),
-                [(name, values[name]) for name in placeholders_in(handle.engine, text)],
-                identity,
-            )
-            try:
-                return await asyncio.get_running_loop().run_in_executor(self._threads, self._produced, request)
-            except DatabaseFault:
-                self._locations.pop((handle.digest, handle.location), None)  # checked anew once it is repaired
-                raise
+            return await asyncio.get_running_loop().run_in_executor(self._threads, made)
+
+        def made() -> Produced:
+            return produced_of(self._pool.run(request()))
 
         entry = await self._ledger.once(key, LEDGER_KIND, produce)
-        return self._remember(asked, self._execution(entry))
+        found = json.loads(entry.payload)["digest"]
+        return entry, self._ledger.blob(found) if found else b""
 
     def _remember(self, asked: object, execution: Execution) -> Execution:
         """Keep what was asked for last within REMEMBERED_BYTES: the ledger has it too, but must be read and decoded."""
@@ -165,40 +190,20 @@ class SqlRunner:
                 self._recent_bytes -= len(oldest.data) + _ENTRY_BYTES
         return execution
 
-    def _produced(self, request: Request) -> Produced:
-        started = time.monotonic()
-        outcome: Outcome = self._pool.run(request)
-        seconds = round(time.monotonic() - started, 6)
-        found = sha256_bytes(outcome.data) if not outcome.kind else ""
-        payload = {"digest": found, "rows": outcome.rows, "error": outcome.error}
-        return Produced(
-            outcome.kind or "ok",
-            json.dumps(payload, sort_keys=True).encode("ascii"),
-            {"seconds": seconds},
-            {found: outcome.data} if found else {},
-        )
-
-    def _execution(self, entry: Entry) -> Execution:
-        payload = json.loads(entry.payload)
-        kind = None if entry.outcome == "ok" else VerdictKind(entry.outcome)
-        data = self._ledger.blob(payload["digest"]) if kind is None else b""
-        return Execution(
-            entry.key, kind, data, payload["digest"], payload["rows"], payload["error"], float(entry.meta["seconds"])
-        )
-
-    async def _location(self, handle: DatabaseHandle) -> tuple[str, Identity | None]:
+    def _location(self, handle: DatabaseHandle) -> tuple[str, Identity | None]:
         """The SQLite path and what the file was when it was checked, or the connection string of the loaded dump.
 
         Executions are kept by digest, so what runs must be the bytes of that digest: a file is read once a runner to see.
         """
         key = (handle.digest, handle.location)
-        if key in self._locations:
-            return self._locations[key]
-        async with self._loading:
-            if key not in self._locations:
-                find = _checked if handle.engine is Engine.SQLITE else self._load
-                self._locations[key] = await asyncio.to_thread(find, handle)
-            return self._locations[key]
+        if (known := self._locations.get(key)) is not None:
+            return known
+        with self._loading:
+            found = self._locations.get(key)
+            if found is None:
+                found = _checked(handle) if handle.engine is Engine.SQLITE else self._load(handle)
+                self._locations[key] = found
+            return found
 
     def _load(self, handle: DatabaseHandle) -> tuple[str, None]:
         return self.connection_of(Path(handle.location), handle.digest), None
@@ -210,6 +215,14 @@ class SqlRunner:
         """
         folder = self._postgres_folder or settings().home / "postgres"
         return shared_server(settings().postgres_url, folder).ensure_database(dump, digest)
+
+
+def _execution(entry: Entry, data: bytes) -> Execution:
+    payload = json.loads(entry.payload)
+    kind = None if entry.outcome == "ok" else VerdictKind(entry.outcome)
+    return Execution(
+        entry.key, kind, data, payload["digest"], payload["rows"], payload["error"], float(entry.meta["seconds"])
+    )
 
 
 def _checked(handle: DatabaseHandle) -> tuple[str, Identity]:

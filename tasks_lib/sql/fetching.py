@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tasks_lib.sql.canonical import Value, header_bytes, row_bytes
 from tasks_lib.sql.limits import Limits
@@ -18,13 +18,15 @@ from tasks_lib.sql.limits import Limits
 class Outcome:
     """How one statement ended: `kind` is "" for a result, else the word of a verdict; `error` is the raw message.
 
-    `data`: canonical byte form of the result (empty unless kind is ""). `rows`: number of rows in it.
+    `data`: canonical byte form of the result (empty unless kind is ""). `rows`: number of rows in it. `seconds`: what the
+    worker took for it; no part of what makes two outcomes equal.
     """
 
     kind: str
     data: bytes = b""
     error: str = ""
     rows: int = 0
+    seconds: float = field(default=0.0, compare=False)
 
 
 def failed(kind: str, error: str) -> Outcome:

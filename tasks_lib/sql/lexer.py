@@ -131,12 +131,19 @@ def trimmed(engine: Engine, sql: str) -> str:
     A text that is nothing but blanks, comments and semicolons comes back empty. A text whose last comment is not ended
     is returned unchanged from there on: the engine then says what is wrong with it.
     """
+    if not sql or not (_may_hold_comments(sql) or sql[-1] in ";\ufeff" or sql[-1].isspace()):
+        return sql
     end = 0
     for token in tokens(engine, sql):
         empty = token.kind in (TokenKind.SPACE, TokenKind.COMMENT, TokenKind.SEMICOLON)
         if not empty or not token.closed:
             end = token.end
     return sql[:end]
+
+
+def _may_hold_comments(sql: str) -> bool:
+    """False when no reading of the text finds a comment: most texts have none, and need not be cut into tokens."""
+    return "--" in sql or "/*" in sql
 
 
 def without_comments(engine: Engine, sql: str) -> str:
@@ -146,6 +153,8 @@ def without_comments(engine: Engine, sql: str) -> str:
         ValueError: a PostgreSQL E'...' string goes on in a literal on a later line, where backslashes count too: where it
             ends cannot be told here.
     """
+    if engine is Engine.SQLITE and not _may_hold_comments(sql):
+        return sql
     parts, last = [], None
     for token in tokens(engine, sql):
         text = sql[token.start : token.end]

@@ -33,6 +33,8 @@ def placeholders_in(engine: Engine, sql: str) -> tuple[str, ...]:
 
     Strings, comments, quoted names, casts (`x::type`) and PostgreSQL array slices (`a[1:n]`) hold no bindings.
     """
+    if ":" not in sql:
+        return ()
     found = (sql[token.start + 1 : token.end] for token in tokens(engine, sql) if token.kind is TokenKind.BINDING)
     return tuple(dict.fromkeys(found))
 

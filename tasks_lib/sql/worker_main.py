@@ -1,11 +1,12 @@
-"""What runs inside a worker process: read one request, run it, write one reply, until the pipe closes.
+"""What runs inside a worker process: read requests, run them one by one, write a reply to each, until the pipe closes.
 
 Belongs here: the loop, the process's own limits, the wire form. Does not belong here: the guard, the ledger, anything
 that makes starting slow. It is its own program (`python -m tasks_lib.sql.worker_main <limits as JSON>`), not a
 `multiprocessing` target, so that it never imports the caller's main module and works from any thread or process.
 
-Wire form, both ways: 8 bytes of length, then that many bytes. A request is JSON; a reply is a JSON line and then the
-canonical bytes of the result. The first reply, with an empty head, says that the worker is ready.
+Wire form, both ways: 8 bytes of length, then that many bytes. What comes in is a JSON list of requests; each gets a reply
+of its own, in order: a JSON line and then the canonical bytes of the result. Each statement has all limits to itself;
+replies to quick ones go out together. The first reply, which is empty, says that the worker is ready.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 import os
 import resource
 import sys
+import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +27,9 @@ from tasks_lib.sql.limits import MEBIBYTE, Limits
 from tasks_lib.sql.sqlite import Connections
 
 LOAD_DRIVER = b""
-"""The request that has PostgreSQL's driver loaded, answered by an empty reply; SQLite needs none."""
+"""The request that has PostgreSQL's driver loaded, answered by an empty reply; SQLite needs none, and nothing installed."""
+HELD_SECONDS = 0.001
+"""A reply waits at most so long, and what the next statement takes, for others to go out with."""
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
@@ -82,24 +86,36 @@ def main() -> None:
     replies.flush()
     while (body := read_frame(requests)) is not None:
         if body == LOAD_DRIVER:
+            import site
+
+            site.main()  # left out when the program started
             import tasks_lib.sql.postgres_session  # noqa: F401
 
             replies.write(frame(b""))
             replies.flush()
             continue
-        _limit_processor(limits)
-        fault = ""
-        try:
-            outcome = _run(json.loads(body), limits, files)
-        except DatabaseFault as error:
-            fault, outcome = error.kind.value, failed("", str(error))
-        except MemoryError:
-            outcome = failed(
-                "execution_error", f"The statement needed more than {limits.memory_bytes} bytes of memory."
-            )
-        head = {"kind": outcome.kind, "error": outcome.error, "rows": outcome.rows, "fault": fault}
-        replies.write(frame(json.dumps(head).encode("ascii") + b"\n" + outcome.data))
+        flushed = time.monotonic()
+        for request in json.loads(body):
+            begun = time.monotonic()
+            if begun - flushed > HELD_SECONDS:
+                replies.flush()
+                flushed = begun
+            replies.write(_reply(request, limits, files))
         replies.flush()
+
+
+def _reply(request: dict[str, Any], limits: Limits, files: Connections) -> bytes:
+    begun = time.monotonic()
+    _limit_processor(limits)
+    fault = ""
+    try:
+        outcome = _run(request, limits, files)
+    except DatabaseFault as error:
+        fault, outcome = error.kind.value, failed("", str(error))
+    except MemoryError:
+        outcome = failed("execution_error", f"The statement needed more than {limits.memory_bytes} bytes of memory.")
+    head = [outcome.kind, outcome.error, outcome.rows, fault, round(time.monotonic() - begun, 6)]
+    return frame(json.dumps(head).encode("ascii") + b"\n" + outcome.data)
 
 
 if __name__ == "__main__":

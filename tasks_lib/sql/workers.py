@@ -1,4 +1,4 @@
-"""Worker processes that run one statement at a time, are killed when they must be, and replaced.
+"""Worker processes that run statements one by one, are killed when they must be, and replaced.
 
 Belongs here: the caller's side of a worker and a pool of them. Does not belong here: which statement may run (`guard`),
 which ran before (`execute`). A pool is plain thread-safe code: call `run` from threads; an event loop goes through an
@@ -17,13 +17,13 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import TracebackType
 
 from tasks_lib.protocol.records import BindingValue
 from tasks_lib.protocol.vocabulary import Engine
 from tasks_lib.sql.canonical import encoded
-from tasks_lib.sql.faults import FAULTS
+from tasks_lib.sql.faults import FAULTS, DatabaseFault
 from tasks_lib.sql.fetching import Outcome, failed
 from tasks_lib.sql.limits import DEFAULT_LIMITS, Limits
 from tasks_lib.sql.sqlite import Identity
@@ -57,17 +57,16 @@ class Request:
     values: Sequence[tuple[str, BindingValue]] = ()
     identity: Identity | None = None
 
-    def to_bytes(self) -> bytes:
-        """Return the wire form."""
+    def plain(self) -> dict[str, object]:
+        """Return what the wire form holds."""
         values = [[name, encoded(value)] for name, value in self.values]
-        plain = {
+        return {
             "engine": self.engine.value,
             "location": self.location,
             "sql": self.sql,
             "values": values,
             "identity": self.identity,
         }
-        return json.dumps(plain).encode("ascii")
 
 
 class _Died(Exception):
@@ -85,8 +84,10 @@ class Worker:
         environment["PYTHONPATH"] = str(PROJECT_ROOT)
         self.limits = limits
         self._driver_loaded = False
+        self._received = bytearray()
+        # -S: what is installed is looked for only when a driver is wanted, which halves what a start costs.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tasks_lib.sql.worker_main", json.dumps(asdict(limits))],
+            [sys.executable, "-S", "-P", "-m", "tasks_lib.sql.worker_main", json.dumps(asdict(limits))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -121,42 +122,67 @@ class Worker:
         Raises:
             DatabaseMissing, DatabaseDamaged, ServerUnavailable: as the engines raise them.
         """
+        (outcome,) = self.run_many([request])
+        if isinstance(outcome, DatabaseFault):
+            raise outcome
+        assert outcome is not None, "a single statement is always answered"
+        return outcome
+
+    def run_many(self, requests: Sequence[Request]) -> list[Outcome | DatabaseFault | None]:
+        """Run statements one after the other, each within all limits; faults are handed back in their places.
+
+        Which of several statements ended a worker cannot be told for sure: then all without an answer are None, did not
+        count as run, and are to be run alone.
+        """
+        done: list[Outcome | DatabaseFault | None] = []
+        begun = time.monotonic()
         try:
-            if request.engine is Engine.POSTGRES and not self._driver_loaded:
+            if not self._driver_loaded and any(request.engine is Engine.POSTGRES for request in requests):
                 # Loading the driver is no part of a statement's time.
-                self._driver_loaded = self._asked(LOAD_DRIVER, BOOT_SECONDS) is not None
-            reply = self._asked(request.to_bytes(), self.limits.wall_seconds + GRACE_SECONDS)
+                self._send(LOAD_DRIVER)
+                self._driver_loaded = self._read(BOOT_SECONDS) is not None
+            begun = time.monotonic()
+            self._send(json.dumps([request.plain() for request in requests]).encode("ascii"))
+            while len(done) < len(requests):
+                reply = self._read(self.limits.wall_seconds + GRACE_SECONDS)
+                if reply is None:
+                    self.kill()
+                    over = f"The statement ran longer than {self.limits.wall_seconds:g} s and was killed."
+                    return self._ended(done, len(requests), failed("timeout", over), begun)
+                done.append(_answer(reply))
         except _Died as death:
             self.kill()
             if death.code == -signal.SIGXCPU:
-                return failed(
+                end = failed(
                     "timeout", f"The statement used more than {self.limits.cpu_seconds:g} s of processor time."
                 )
-            return failed("worker_died", f"The worker process ended with code {death.code} while the statement ran.")
-        if reply is None:
-            self.kill()
-            return failed("timeout", f"The statement ran longer than {self.limits.wall_seconds:g} s and was killed.")
-        head, _, data = reply.partition(b"\n")
-        answer = json.loads(head)
-        if answer["fault"]:
-            raise FAULTS[answer["fault"]](answer["error"])
-        return Outcome(answer["kind"], data, answer["error"], answer["rows"])
+            else:
+                end = failed("worker_died", f"The worker process ended with code {death.code} while the statement ran.")
+            return self._ended(done, len(requests), end, begun)
+        return done
 
-    def _asked(self, body: bytes, seconds: float) -> bytes | None:
+    @staticmethod
+    def _ended(
+        done: list[Outcome | DatabaseFault | None], asked: int, end: Outcome, begun: float
+    ) -> list[Outcome | DatabaseFault | None]:
+        if asked == 1:
+            return [replace(end, seconds=round(time.monotonic() - begun, 6))]
+        return [*done, *[None] * (asked - len(done))]
+
+    def _send(self, body: bytes) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(frame(body))
             self._process.stdin.flush()
         except BrokenPipeError:
             raise _Died(self._process.wait()) from None
-        return self._read(seconds)
 
     def _read(self, seconds: float) -> bytes | None:
         """Return the next reply, or None when it is not complete in time."""
         assert self._process.stdout is not None
         end = time.monotonic() + seconds
         descriptor = self._process.stdout.fileno()
-        received = bytearray()
+        received = self._received
         while len(received) < 8 or len(received) < 8 + int.from_bytes(received[:8], "big"):
             if not self._readable.poll(max(0.0, end - time.monotonic()) * 1000):
                 return None
@@ -164,7 +190,10 @@ class Worker:
             if not chunk:
                 raise _Died(self._process.wait())
             received += chunk
-        return bytes(received[8:])
+        length = 8 + int.from_bytes(received[:8], "big")
+        reply = bytes(received[8:length])
+        del received[:length]
+        return reply
 
     def kill(self) -> None:
         """End the process now and take its last traces away (zombie, pipes)."""
@@ -174,6 +203,12 @@ class Worker:
             if stream is not None:
                 with suppress(BrokenPipeError):  # a request that was never read is still in the buffer
                     stream.close()
+
+
+def _answer(reply: bytes) -> Outcome | DatabaseFault:
+    head, _, data = reply.partition(b"\n")
+    kind, error, rows, fault, seconds = json.loads(head)
+    return FAULTS[fault](error) if fault else Outcome(kind, data, error, rows, seconds)
 
 
 class WorkerPool:
@@ -196,6 +231,17 @@ class WorkerPool:
 
         A worker that dies costs this one statement. Raises what `Worker.run` raises, and RuntimeError after `close`.
         """
+        (outcome,) = self.run_many([request])
+        if isinstance(outcome, DatabaseFault):
+            raise outcome
+        assert outcome is not None, "a single statement is always answered"
+        return outcome
+
+    def run_many(self, requests: Sequence[Request]) -> list[Outcome | DatabaseFault | None]:
+        """Run statements on one free worker as `Worker.run_many` does: None are those to be run again, each alone.
+
+        Raises RuntimeError after `close`, WorkerStartError.
+        """
         if os.getpid() != self._pid:
             raise RuntimeError("A worker pool was carried into a forked process; make a pool of its own there.")
         worker: Worker | None = self._free.get()
@@ -205,10 +251,10 @@ class WorkerPool:
             if worker is None or not worker.alive:
                 worker = Worker(self.limits)
             self._busy.add(worker)
-            outcome = worker.run(request)
-            if outcome.kind == "worker_died" and self._closed:  # our own doing, and no result of the statement
+            outcomes = worker.run_many(requests)
+            if self._closed and not worker.alive:  # our own doing, and no result of a statement
                 raise RuntimeError("The worker pool was closed while the statement ran.")
-            return outcome
+            return outcomes
         finally:
             if worker is not None:
                 self._busy.discard(worker)

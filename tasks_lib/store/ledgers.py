@@ -13,7 +13,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -260,6 +260,24 @@ class Ledger:
             )
             return Lease(key, kind, self.owner, attempt) if taken.rowcount == 1 else None
 
+    def lease_new(self, keys: Iterable[str], kind: str) -> list[Lease]:
+        """Leases of items that nobody ever began, all in one transaction; none at all when one of them was begun.
+
+        Whoever gets none asks for each with `acquire` or `once`.
+        """
+        wanted = sorted(keys)  # in one order for everybody: two processes never wait for each other
+        expires = time.time() + self.lease_seconds
+        rows = [
+            {"key": key, "kind": kind, "owner": self.owner, "expires": expires, "run": self.run, "payload": b""}
+            for key in wanted
+        ]
+        with self.engine.connect() as connection:
+            if connection.execute(_LEASE, rows).rowcount != len(wanted):
+                connection.rollback()
+                return []
+            connection.commit()
+        return [Lease(key, kind, self.owner, 1) for key in wanted]
+
     def heartbeat(self, lease: Lease) -> None:
         """Extend a lease. Raises StaleLease when it was taken over."""
         with self.engine.begin() as connection:
@@ -275,25 +293,50 @@ class Ledger:
 
     def complete(self, lease: Lease, produced: Produced) -> Entry:
         """Store the result if the lease still holds. Raises StaleLease otherwise; nothing is overwritten."""
-        with self.engine.begin() as connection:
-            if produced.blobs:
-                connection.execute(_BLOB, [{"digest": name, "data": data} for name, data in produced.blobs.items()])
-            done = connection.execute(
-                _COMPLETE,
-                {
-                    "key": lease.key,
-                    "attempt": lease.attempt,
-                    "outcome": produced.outcome,
-                    "payload": produced.payload,
-                    "meta": json.dumps(dict(produced.meta), sort_keys=True),
-                    "completed": time.time(),
-                    "run": self.run,
-                },
+        if not self._completed([(lease, produced)]):
+            raise StaleLease(
+                f"stale_lease: {lease.kind} {lease.key} attempt {lease.attempt} was taken over by another owner."
             )
-            if done.rowcount != 1:
-                raise StaleLease(
-                    f"stale_lease: {lease.kind} {lease.key} attempt {lease.attempt} was taken over by another owner."
-                )
+        return self._entry(lease, produced)
+
+    def complete_many(self, results: Sequence[tuple[Lease, Produced]]) -> list[Entry | StaleLease]:
+        """Store results in one transaction, handing back in its place what `complete` raises for one of them."""
+        if self._completed(results):
+            return [self._entry(lease, produced) for lease, produced in results]
+        found: list[Entry | StaleLease] = []
+        for lease, produced in results:
+            try:
+                found.append(self.complete(lease, produced))
+            except StaleLease as error:
+                found.append(error)
+        return found
+
+    def _completed(self, results: Sequence[tuple[Lease, Produced]]) -> bool:
+        """Store all results, or none of them when a lease does not hold any more."""
+        contents = {name: data for _, produced in results for name, data in produced.blobs.items()}
+        now = time.time()
+        rows = [
+            {
+                "key": lease.key,
+                "attempt": lease.attempt,
+                "outcome": produced.outcome,
+                "payload": produced.payload,
+                "meta": json.dumps(dict(produced.meta), sort_keys=True),
+                "completed": now,
+                "run": self.run,
+            }
+            for lease, produced in results
+        ]
+        with self.engine.connect() as connection:
+            if contents:  # in one order for everybody, as in `lease_new`
+                connection.execute(_BLOB, [{"digest": name, "data": contents[name]} for name in sorted(contents)])
+            if connection.execute(_COMPLETE, rows).rowcount != len(rows):
+                connection.rollback()
+                return False
+            connection.commit()
+        return True
+
+    def _entry(self, lease: Lease, produced: Produced) -> Entry:
         return Entry(
             lease.key, lease.kind, produced.outcome, produced.payload, dict(produced.meta), lease.attempt, self.run
         )
