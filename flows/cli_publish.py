@@ -32,7 +32,7 @@ def publish_command(
 def check_command(
     package: Annotated[Path, typer.Argument(help="Folder that `dsabench publish` wrote.")], json_: Json = False
 ) -> None:
-    """Check a package: every file against its manifest, every aggregate and interval against the task-level outcomes."""
+    """Check a package: every file against its manifest, metrics and intervals against the task-level outcomes."""
 
     def work() -> dict[str, Any]:
         from flows.publish import checked

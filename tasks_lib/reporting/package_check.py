@@ -1,4 +1,4 @@
-"""Checks a publication package: every file against the manifest, every aggregate against the task-level outcomes.
+"""Checks a publication package: every file against the manifest, metrics of cells and routers against the task-level outcomes.
 
 Standard library only, and nothing of DSABench: run `python check.py` inside the package, or `python check.py FOLDER`. A metric is
 a numerator over a denominator, both sums over episodes; an interactive task is two episodes of weight a half. 0/0 is stored as 0.
