@@ -48,13 +48,16 @@ class _Item:
         return not all(answer.done() for answer in self.answers)
 
 
+_PAYLOAD = json.JSONEncoder(sort_keys=True)
+
+
 def produced_of(outcome: Outcome) -> Produced:
     """What the ledger keeps of an outcome."""
     found = sha256_bytes(outcome.data) if not outcome.kind else ""
     payload = {"digest": found, "rows": outcome.rows, "error": outcome.error}
     return Produced(
         outcome.kind or "ok",
-        json.dumps(payload, sort_keys=True).encode("ascii"),
+        _PAYLOAD.encode(payload).encode("ascii"),
         {"seconds": outcome.seconds},
         {found: outcome.data} if found else {},
     )

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from json.encoder import c_make_encoder, encode_basestring_ascii  # type: ignore[attr-defined]
 from typing import Any, TypeAlias
@@ -152,6 +152,17 @@ def header_bytes(columns: tuple[str, ...]) -> bytes:
     return json.dumps(header, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
 
 
+_TAGGED_ROWS = json.JSONDecoder(object_hook=_tagged)
+_PLAIN_ROWS = json.JSONDecoder()  # made once, as above
+
+
+@lru_cache(256)
+def _columns(header: bytes) -> tuple[str, ...] | None:
+    """The column names of a first line, None when it is of another format."""
+    read = json.loads(header) if header else {}
+    return tuple(read["columns"]) if read.get("format") == FORMAT else None
+
+
 @dataclass(frozen=True)
 class CanonicalResult:
     """A result table: `columns` are the names the engine gave (not unique), each row has one value per column."""
@@ -167,12 +178,13 @@ class CanonicalResult:
     def from_bytes(cls, data: bytes) -> CanonicalResult:
         """Read the byte form. Raises ValueError when it is of another format."""
         first, _, rest = data.partition(b"\n")
-        header = json.loads(first) if first else {}
-        if header.get("format") != FORMAT:
+        columns = _columns(first)
+        if columns is None:
             raise ValueError(f"A stored result begins with {data[:40]!r}, expected format {FORMAT}; run the SQL again.")
         # One JSON text of all rows: line ends stand between rows only, since those in texts are escaped.
-        rows = json.loads(b"[%s]" % rest.rstrip(b"\n").replace(b"\n", b","), object_hook=_tagged)
-        return cls(tuple(header["columns"]), tuple(map(tuple, rows)))
+        text = rest.decode("ascii").rstrip("\n").replace("\n", ",")
+        rows = (_TAGGED_ROWS if "{" in text else _PLAIN_ROWS).decode(f"[{text}]")
+        return cls(columns, tuple(map(tuple, rows)))
 
     @cached_property
     def value_types(self) -> frozenset[type]:

@@ -207,7 +207,7 @@ class Worker:
 
 def _answer(reply: bytes) -> Outcome | DatabaseFault:
     head, _, data = reply.partition(b"\n")
-    kind, error, rows, fault, seconds = json.loads(head)
+    kind, error, rows, fault, seconds = json.loads(head.decode("ascii"))
     return FAULTS[fault](error) if fault else Outcome(kind, data, error, rows, seconds)
 
 
