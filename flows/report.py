@@ -91,6 +91,12 @@ def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any]
         "release": Path(run.release).name,
         "manifest": manifest,
         "backends": [b.model_dump(mode="json") for b in run.backends],
+        "conditions": {
+            "judge": run.judge.name,
+            "evidence": run.evidence,
+            "ask scope": run.ask_scope,
+            "planner language": run.planner_language,
+        },
     }
     return RunTables(
         record=facts,

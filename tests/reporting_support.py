@@ -109,6 +109,7 @@ def record(backends: list[dict[str, str]]) -> dict[str, Any]:
     return {
         "run": "run-0a1b2c",
         "release": "release-small",
+        "conditions": {"judge": "offline-hybrid", "evidence": "unit", "ask scope": "all", "planner language": "zh"},
         "status": "completed",
         "reason": "",
         "backends": backends,

@@ -99,8 +99,11 @@ async def test_a_parameter_the_server_refuses_is_configuration() -> None:
         await LiteLLMEndpoint(spec_of(server.url), None).complete(ASK)
 
 
-async def test_a_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("key", [None, "", "  "])
+async def test_a_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    if key is not None:
+        monkeypatch.setenv("OPENAI_API_KEY", key)
     with pytest.raises(BackendMisconfigured, match="OPENAI_API_KEY"):
         await LiteLLMEndpoint(spec_of("http://127.0.0.1:1/v1", model="openai/stub"), None).complete(ASK)
 

@@ -358,3 +358,8 @@ def test_a_run_without_what_the_page_needs_is_refused(run: RunTables) -> None:
         dataclasses.replace(run, record={**run.record, "backends": [run.record["backends"][0]]})
     with pytest.raises(ReportError, match="verdict counts lack n"):
         dataclasses.replace(run, contributions=run.contributions.drop("n"))
+
+
+def test_the_conditions_of_a_run_stand_on_its_page(run: RunTables) -> None:
+    told = dict(facts(run))["Conditions"]
+    assert told == "judge: offline-hybrid; evidence: unit; ask scope: all; planner language: zh"

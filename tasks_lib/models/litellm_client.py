@@ -182,6 +182,9 @@ class LiteLLMEndpoint:
         """One generation. Raises ProviderUnavailable after transient failures and BackendMisconfigured; stores nothing."""
         parameters = await self.parameters(request)
         litellm = _litellm()
+        # An empty key is none, but litellm would send it and report an unreachable provider.
+        for name in [n for n, value in os.environ.items() if n.endswith("_API_KEY") and not value.strip()]:
+            del os.environ[name]
         needed = litellm.validate_environment(model=self.spec.model, api_key=self.api_key)["missing_keys"]
         missing = [name for name in needed if name.endswith("_KEY")]
         if missing:

@@ -157,6 +157,7 @@ def facts(run: RunTables) -> list[tuple[str, str]]:
                 for b in r["backends"]
             ),
         ),
+        ("Conditions", "; ".join(f"{name}: {words(value)}" for name, value in r["conditions"].items())),
         ("Cells", f"{count(len(run.cells()))} of {count(72 * len(run.backends))} scored"),
     ]
     for label, key in (("Model calls", "model_calls"), ("SQL executions", "sql_executions")):

@@ -461,7 +461,7 @@ ROUTE_TURNS = _table(
 ASKS = _table(
     "asks",
     2,
-    "Ask decisions, one per (backend, router, interactive task).",
+    "Ask decisions, one per (backend, router, task): interactive tasks, or every task where the ask scope is all.",
     ("backend", "router", "task_id", "trial"),
     [
         ("backend", STR, "backend name"),
