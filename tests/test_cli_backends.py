@@ -23,7 +23,7 @@ def test_the_example_file_is_read_and_named_by_entry(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     for text, reason in (
         ("- {name: a, model: m}\n- {name: b}\n", r"bad.yaml, entry 2: model: field required"),
-        ("- {name: a, model: m, api_key: s}\n", r"entry 1: api_key: extra inputs"),
+        ("- {name: a, model: m, api_key: s}\n", r"entry 1: api_key holds a key in clear"),
         ("name: a\n", "holds dict, expected a YAML list"),
         ("", "holds nothing, expected a YAML list"),
         ("- {name: [\n", "is no YAML"),
