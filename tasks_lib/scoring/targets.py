@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,18 @@ class Target:
     units: tuple[str, ...]
     edges: frozenset[tuple[str, str]]
     list_size: int
+
+    def named(self) -> dict[str, Any]:
+        """The columns that say which target a row is of."""
+        return {
+            "task_id": self.task_id,
+            "branch_id": self.branch_id,
+            "corpus": str(self.corpus),
+            "behavior": str(self.behavior),
+            "difficulty": str(self.difficulty),
+            "weight": self.weight,
+            "list_size": self.list_size,
+        }
 
 
 SIZES = {1: "1", 2: "2-3", 3: "2-3", 4: "4-5", 5: "4-5"}
