@@ -264,7 +264,7 @@ def disk() -> Finding:
 
 def memory() -> Finding:
     """Memory that programs can get now, and processors."""
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     found = psutil.virtual_memory()
     said = f"{found.available / 1e9:.1f} of {found.total / 1e9:.1f} GB available, {os.cpu_count()} processors"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import polars as pl
 import pytest
 import test_scoring_diagnostics as td
@@ -10,6 +13,8 @@ from tasks_lib.scoring.cells import grid
 from tasks_lib.scoring.gate import check_episodes, check_grid, check_metrics
 from tasks_lib.scoring.metrics import CELL_METRICS
 from tasks_lib.scoring.targets import episodes_of
+
+Fault: TypeAlias = Callable[[pl.DataFrame], pl.DataFrame]
 
 TARGETS = episodes_of(td.CONTRACTS)
 CELLS = [c.cell_id for c in grid(["gold"])]
@@ -58,7 +63,7 @@ def put(name: str, value: object, task: str = "t1") -> pl.Expr:
         (lambda e: e.with_columns(put("ran", 0)), "out of range"),
     ],
 )
-def test_a_fault_in_the_episodes_is_found(fault, said: str, tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:  # type: ignore[no-untyped-def]
+def test_a_fault_in_the_episodes_is_found(fault: Fault, said: str, tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     problems = check_episodes(fault(tables[0]), TARGETS, CELLS)
     assert any(said in p for p in problems), problems
 
@@ -84,6 +89,6 @@ def change(metric: str, name: str, value: float) -> pl.Expr:
         (lambda m: m.with_columns(change("RA-Graph", "numerator", 0.0)), "R+E-Graph is above RA-Graph"),
     ],
 )
-def test_a_fault_in_the_metrics_is_found(fault, said: str, tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:  # type: ignore[no-untyped-def]
+def test_a_fault_in_the_metrics_is_found(fault: Fault, said: str, tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     problems = check_metrics(fault(tables[1]), TARGETS, CELLS, CELL_METRICS)
     assert any(said in p for p in problems), problems

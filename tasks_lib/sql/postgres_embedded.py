@@ -105,7 +105,7 @@ def _owner_file(folder: Path) -> Path:
 
 def _identity(pid: int) -> dict[str, str | int]:
     """A process by number and start time, since numbers are used again."""
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     return {"pid": pid, "started": repr(psutil.Process(pid).create_time())}
 
