@@ -60,6 +60,17 @@ def test_write_then_read(store: ArtifactStore) -> None:
     assert store.committed(SCORES) == ["k"]
 
 
+def test_some_columns_are_read_in_the_order_asked(store: ArtifactStore) -> None:
+    store.write(SCORES, "k", [_score("t2"), _score("t1")])
+    some = store.read(SCORES, "k", ["score", "task"])
+    assert some.schema == {"score": pl.Float64, "task": pl.String}
+    assert some.equals(store.read(SCORES, "k").select("score", "task"))
+    with pytest.raises(ArtifactRefused, match=r"no columns \['points'\]"):
+        store.read(SCORES, "k", ["task", "points"])
+    with pytest.raises(FileNotFoundError, match="not done"):
+        store.read(SCORES, "other", ["task"])
+
+
 def test_equal_rows_in_any_order_have_equal_bytes(store: ArtifactStore) -> None:
     one = store.write(SCORES, "a", [_score("t1"), _score("t2"), _score("t2", trial=1)])
     two = store.write(SCORES, "b", [_score("t2", trial=1), _score("t2"), _score("t1")])

@@ -233,12 +233,21 @@ class ArtifactStore:
         self._seen.pop(self.path(table, key), None)
         return record
 
-    def read(self, table: Table, key: str) -> pl.DataFrame:
-        """The artifact as a Polars frame, with the fixed schema. Raises FileNotFoundError when it is not done."""
+    def read(self, table: Table, key: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The artifact as a Polars frame, with the fixed schema; of `columns`, in that order, where they are given.
+
+        Only those columns are read from the file. Raises FileNotFoundError when it is not done, ArtifactRefused for a column that
+        the table does not have.
+        """
+        if strange := [c for c in columns or () if c not in table.schema.names]:
+            raise ArtifactRefused(
+                f"{table.stage} has no columns {strange}, expected some of {table.schema.names}; ask for those."
+            )
         if not self.ok(table, key):
             raise FileNotFoundError(f"{table.stage} {key} is not done in {self.root}; run the stage that makes it.")
         with self.fs.open(self.path(table, key), "rb") as stream:
-            frame = pl.from_arrow(pq.read_table(stream, schema=table.schema))
+            arrow = pq.read_table(stream, schema=table.schema, columns=None if columns is None else list(columns))
+        frame = pl.from_arrow(arrow)
         assert isinstance(frame, pl.DataFrame)
         return frame
 
