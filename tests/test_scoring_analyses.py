@@ -65,6 +65,9 @@ HAND = {
     ("reference cell", "all", "all", "R+E-given-Graph", "mean"): 1.0,
     ("reference cell", "all", "ordinary", "Graph-given-Set", "mean"): 1 / 3,
     ("reference cell", "all", "spider", "R+E-Graph", "mean"): 1.5 / 4,
+    # Hermes' four open cells: graphs a and half of d; two fused ones with a alone right, two of router requests with both.
+    ("routers and data agents", "router=hermes", "all", "R+E-Graph", "pooled"): (2 * 1 + 2 * 1.5) / 4 / 4,
+    ("routers and data agents", "router=hermes", "all", "R+E-given-Graph", "pooled"): (2 * 1 + 2 * 1.5) / (4 * 1.5),
     # six cells: direct finds a and half of d, the others all but half of d; fused answers a alone.
     ("request modes", "query_mode=fused", "all", "EA-Micro", "mean"): 1 / 4,
     ("request modes", "query_mode=router", "all", "EA-Micro", "mean"): (1.5 + 3.5 + 3.5) / 3 / 4,

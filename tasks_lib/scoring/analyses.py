@@ -114,6 +114,15 @@ ANALYSES: tuple[Analysis, ...] = (
         REFERENCE,
         ("all", ORDINARY, *(str(c) for c in Corpus)),
     ),
+    Analysis(
+        "routers and data agents",
+        "Table 25 beyond its one cell",
+        (*HEADLINE, "Graph-given-Set", "R+E-given-Graph", "R+E-given-Set"),
+        {**LLM_NEVER, "query_mode": OPEN},
+        ("all", ORDINARY),
+        pooled=True,
+        by=("router", "data_agent"),
+    ),
     Analysis("request modes", "Figure 3", ("EA-Micro", "TEA", "R+E-Graph"), LLM_NEVER, by=("query_mode",)),
     Analysis(
         "interactive tasks",
