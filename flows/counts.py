@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from flows.usage import Meter
 from flows.wanted import ChainKeys, recorded_chains
 from tasks_lib.models.transcripts import KIND as MODEL_CALL
 from tasks_lib.protocol.records import Cell
@@ -23,9 +24,24 @@ from tasks_lib.store.settings import settings
 def shared_counts(
     cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys], invocation: str
 ) -> dict[str, Any]:
-    """model_calls, model_calls_made, model_calls_unshared, the same three for sql_executions, cost (unknown is never 0), and
-    effective (see `effective_of`)."""
+    """model_calls, model_calls_made, model_calls_unshared, the same three for sql_executions, cost (unknown is never 0),
+    effective (see `effective_of`), and usage of cells and backends (see `flows.usage`)."""
     store = ArtifactStore(settings().resolved_store_url)
+    ledger = Ledger(settings().resolved_ledger_url)
+    try:
+        return _counted(store, ledger, cells, chains, invocation)
+    finally:
+        ledger.close()
+
+
+def _counted(
+    store: ArtifactStore,
+    ledger: Ledger,
+    cells: Sequence[Cell],
+    chains: Mapping[tuple[str, Router], ChainKeys],
+    invocation: str,
+) -> dict[str, Any]:
+    meter = Meter(ledger)
     by_backend: dict[str, set[str]] = {}
     executions: set[str] = set()
     calls_apart = executions_apart = 0
@@ -35,16 +51,11 @@ def shared_counts(
         cell_calls, cell_executions = cell_items(cell, **layers)
         by_backend.setdefault(cell.backend, set()).update(cell_calls)
         executions |= cell_executions
+        meter.add(cell, cell_calls, cell_executions)
         calls_apart += len(cell_calls)
         executions_apart += len(cell_executions)
     calls = set().union(*by_backend.values())
-    ledger = Ledger(settings().resolved_ledger_url)
-    try:
-        made = {kind: ledger.count(kind, invocation) for kind in (MODEL_CALL, SQL_EXECUTION)}
-        metas = ledger.meta_of(calls)
-        effective = effective_of(ledger, by_backend, metas)
-    finally:
-        ledger.close()
+    made = {kind: ledger.count(kind, invocation) for kind in (MODEL_CALL, SQL_EXECUTION)}
     return {
         "model_calls": len(calls),
         "model_calls_made": made[MODEL_CALL],
@@ -52,8 +63,9 @@ def shared_counts(
         "sql_executions": len(executions),
         "sql_executions_made": made[SQL_EXECUTION],
         "sql_executions_unshared": executions_apart,
-        "cost": cost_of(list(metas.values())),
-        "effective": effective,
+        "cost": cost_of(list(meter.metas.values())),
+        "effective": effective_of(ledger, by_backend, meter.metas),
+        "usage": meter.table(),
     }
 
 
