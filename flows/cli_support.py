@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from flows.stopping import SENTENCE, Stopped, stoppable
 
 app = typer.Typer(
     add_completion=False,
@@ -74,6 +77,7 @@ def _usage_errors() -> tuple[type[BaseException], ...]:
 def _run_errors() -> tuple[type[BaseException], ...]:
     from flows.publish import CheckFailed, PublishRefused
     from flows.rescore import RescoreRefused
+    from flows.runs import RunBusy
     from tasks_lib.evaluation.gold import GoldFault
     from tasks_lib.evaluation.rejudging import VerdictsDiffer
     from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
@@ -81,14 +85,16 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.scoring.metrics import DenominatorError
     from tasks_lib.scoring.publish import QualityError
     from tasks_lib.sql.faults import DatabaseFault
-    from tasks_lib.store.artifacts import ArtifactRefused
+    from tasks_lib.store.artifacts import ArtifactRefused, StoreUnavailable
     from tasks_lib.store.ledgers import LedgerUnusable
     from tasks_lib.store.quality import QualityFailed
-    from tasks_lib.store.runners import RunnerUnusable
+    from tasks_lib.store.runners import RunnerUnusable, WorkerLost
 
     return (
         CheckFailed,
         PublishRefused,
+        RunBusy,
+        WorkerLost,
         RescoreRefused,
         VerdictsDiffer,
         LedgerUnusable,
@@ -102,6 +108,7 @@ def _run_errors() -> tuple[type[BaseException], ...]:
         QualityError,
         DatabaseFault,
         ArtifactRefused,
+        StoreUnavailable,
     )
 
 
@@ -117,6 +124,12 @@ def guarded(as_json: bool, work: Callable[[], dict[str, Any]]) -> dict[str, Any]
     """Run `work`; a known error becomes one sentence on stderr (and in the JSON) and the right exit code."""
     try:
         return work()
+    except KeyboardInterrupt:
+        _say(as_json, SENTENCE)
+        raise typer.Exit(128 + signal.SIGINT) from None
+    except Stopped as stopped:
+        _say(as_json, str(stopped))
+        raise typer.Exit(stopped.code) from None
     except _usage_errors() as error:
         message, code = str(error), 2
     except _run_errors() as error:
@@ -125,20 +138,34 @@ def guarded(as_json: bool, work: Callable[[], dict[str, Any]]) -> dict[str, Any]
         # A fault of ours: the traceback is for the report of it; the last line of stdout stays one JSON object.
         traceback.print_exc()
         message, code = f"unexpected {type(error).__name__}: {error}. Nothing already computed is lost.", 1
-    print(message, file=sys.stderr)
-    if as_json:
-        print(json.dumps({"status": "failed", "error": message}))
+    _say(as_json, message)
     raise typer.Exit(code)
 
 
+def _say(as_json: bool, message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+    if as_json:
+        print(json.dumps({"status": "failed", "error": message}), flush=True)
+
+
 def run_flow(work: Callable[[], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
-    """Run a flow to its end, then stop the worker processes it started."""
+    """Run a flow to its end, then stop the worker processes it started; a signal stops both (`stopping`)."""
     from tasks_lib.store.tasks import close_pool
 
-    try:
-        return dict(asyncio.run(work()))
-    finally:
-        close_pool()
+    with stoppable(_end) as watch:
+        try:
+            return dict(asyncio.run(work()))
+        finally:
+            close_pool(at_once=watch.heard > 0)
+
+
+def _end() -> None:
+    """Kill every process that this one started; the last resort of a command that was told to stop."""
+    import psutil
+
+    print(SENTENCE, file=sys.stderr, flush=True)
+    for process in psutil.Process().children(recursive=True):
+        process.kill()
 
 
 def backends_of(texts: list[str] | None, file: Path | None = None, option: str = "--backend") -> list[Any]:

@@ -181,7 +181,7 @@ def _runs(connection: object, text: str) -> bool:
 
 def store() -> Finding:
     """The artifact store takes a file, gives it back and lets it go."""
-    from tasks_lib.store.artifacts import ArtifactStore
+    from tasks_lib.store.artifacts import ArtifactStore, StoreUnavailable
 
     url = settings().resolved_store_url
     remedy = "set DSABENCH_STORE_URL or DSABENCH_HOME to a place that can be written"
@@ -192,7 +192,7 @@ def store() -> Finding:
         opened.fs.pipe_file(path, b"here")
         kept = opened.fs.cat_file(path)
         opened.fs.rm_file(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, StoreUnavailable) as error:
         return Finding("store", State.WRONG, f"{url}: {error}", remedy)
     if kept != b"here":
         return Finding("store", State.WRONG, f"{url}: gave back other bytes", remedy)

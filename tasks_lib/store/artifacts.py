@@ -36,6 +36,10 @@ class ArtifactRefused(ValueError):
     """A table that may not be published: wrong columns, nulls, NaN or duplicate keys."""
 
 
+class StoreUnavailable(RuntimeError):
+    """A remote store does not answer, or refuses: it says nothing of what is done."""
+
+
 @dataclass(frozen=True)
 class Record:
     """What stands beside an artifact. `sha256` and `bytes` are of the Parquet file; `inputs` are keys or digests."""
@@ -121,8 +125,18 @@ def _file_system(url: str) -> tuple[Any, str]:
     from fsspec.implementations.arrow import ArrowFSWrapper
     from pyarrow.fs import FileSystem
 
-    system, root = FileSystem.from_uri(url)
+    try:
+        system, root = FileSystem.from_uri(url)
+    except OSError as error:  # where no region is named, the bucket is asked for it
+        raise _unavailable(url, error) from error
     return ArrowFSWrapper(system), root
+
+
+def _unavailable(url: str, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the artifact store {url} does not answer or refuses ({' '.join(str(error).split())}), expected a bucket that can be read and "
+        "written; mend that (the AWS_* variables name endpoint and keys) and run the same command again."
+    )
 
 
 class ArtifactStore:
@@ -136,6 +150,16 @@ class ArtifactStore:
         self.url = self.root if self.local else raw
         self._seen: dict[str, tuple[Any, str]] = {}
 
+    @contextlib.contextmanager
+    def _reached(self, writing: bool = False) -> Iterator[None]:
+        """An error on the way to a remote store is raised as StoreUnavailable: no artifact counts as not done because of it."""
+        try:
+            yield
+        except OSError as error:
+            if self.local or (isinstance(error, FileNotFoundError) and not writing):
+                raise
+            raise _unavailable(self.url, error) from error
+
     def path(self, table: Table, key: str) -> str:
         """Path of the Parquet file of an artifact (whether or not it exists)."""
         return f"{self.root}/{table.name}/{key}.parquet"
@@ -147,7 +171,8 @@ class ArtifactStore:
         """The record of an artifact, or None when there is none or it cannot be read."""
         path = self.record_path(table, key)
         try:
-            data = json.loads(self.fs.cat_file(path))
+            with self._reached():
+                data = json.loads(self.fs.cat_file(path))
             return Record(**data)
         except FileNotFoundError:
             return None
@@ -166,12 +191,13 @@ class ArtifactStore:
             return False
         path = self.path(table, key)
         try:
-            stat = self._stat(path)
-            known = self._seen.get(path)
-            if known is None or known[0] != stat:
-                with self.fs.open(path, "rb") as stream:
-                    known = (stat, hashlib.file_digest(stream, "sha256").hexdigest())
-                self._seen[path] = known
+            with self._reached():
+                stat = self._stat(path)
+                known = self._seen.get(path)
+                if known is None or known[0] != stat:
+                    with self.fs.open(path, "rb") as stream:
+                        known = (stat, hashlib.file_digest(stream, "sha256").hexdigest())
+                    self._seen[path] = known
         except OSError as error:
             log.warning("artifact %s %s cannot be read (%s); it will be recomputed", table.stage, key, error)
             return False
@@ -186,10 +212,11 @@ class ArtifactStore:
     def _put(self, path: str, data: bytes) -> None:
         """Atomic: temporary name outside the glob, fsync, rename."""
         folder = path.rsplit("/", 1)[0]
-        self.fs.makedirs(folder, exist_ok=True)
-        if not self.local:
-            self.fs.pipe_file(path, data)
-            return
+        with self._reached(writing=True):
+            self.fs.makedirs(folder, exist_ok=True)
+            if not self.local:
+                self.fs.pipe_file(path, data)
+                return
         temporary = f"{folder}/.tmp-{uuid.uuid4().hex}"
         with open(temporary, "wb") as stream:
             stream.write(data)
@@ -245,7 +272,7 @@ class ArtifactStore:
             )
         if not self.ok(table, key):
             raise FileNotFoundError(f"{table.stage} {key} is not done in {self.root}; run the stage that makes it.")
-        with self.fs.open(self.path(table, key), "rb") as stream:
+        with self._reached(), self.fs.open(self.path(table, key), "rb") as stream:
             arrow = pq.read_table(stream, schema=table.schema, columns=None if columns is None else list(columns))
         frame = pl.from_arrow(arrow)
         assert isinstance(frame, pl.DataFrame)
@@ -261,16 +288,20 @@ class ArtifactStore:
         with tempfile.TemporaryDirectory(prefix="dsabench-") as folder:
             copies = [f"{folder}/{path.rsplit('/', 1)[-1]}" for path in paths]
             for path, copy in zip(paths, copies, strict=True):
-                Path(copy).write_bytes(self.fs.cat_file(path))
+                with self._reached():
+                    data = self.fs.cat_file(path)
+                Path(copy).write_bytes(data)
             yield copies
 
     def committed(self, table: Table) -> list[str]:
         """Keys whose artifact is ok. Torn, empty or unrecorded files are left out; temporary ones are removed."""
         folder = f"{self.root}/{table.name}"
-        if not self.fs.exists(folder):
-            return []
+        with self._reached():
+            if not self.fs.exists(folder):
+                return []
+            paths = sorted(self.fs.ls(folder, detail=False))
         keys = []
-        for path in sorted(self.fs.ls(folder, detail=False)):
+        for path in paths:
             name = path.rsplit("/", 1)[-1]
             if name.startswith(".tmp-"):
                 with contextlib.suppress(FileNotFoundError):

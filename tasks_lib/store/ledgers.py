@@ -8,6 +8,7 @@ counts as expired at once. Large content is stored once as blobs, named by diges
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -15,12 +16,15 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from tasks_lib.store.keys import sha256_bytes
+from tasks_lib.store.ledger_faults import CONNECT_SECONDS, LedgerUnreachable, patiently, tell_of_faults
+from tasks_lib.store.ledger_faults import LedgerUnusable as LedgerUnusable
 from tasks_lib.store.settings import settings
 
 metadata = sa.MetaData()
@@ -65,10 +69,6 @@ _READ_BLOB = sa.text("SELECT data FROM blobs WHERE digest = :digest")
 
 class Transient(RuntimeError):
     """A fault of the moment: nothing is stored, the item stays not done, and a later attempt may succeed."""
-
-
-class LedgerUnusable(RuntimeError):
-    """The ledger's database is damaged, missing rights, or no ledger."""
 
 
 class StaleLease(RuntimeError):
@@ -147,7 +147,9 @@ class Ledger:
         sqlite = made.get_backend_name() == "sqlite"
         if sqlite and made.database:
             Path(made.database).parent.mkdir(parents=True, exist_ok=True)
-        options: dict[str, Any] = {"connect_args": {"timeout": 60}} if sqlite else {"pool_pre_ping": True}
+        options: dict[str, Any] = {"connect_args": {"timeout": 60}}
+        if not sqlite:
+            options = {"connect_args": {"connect_timeout": CONNECT_SECONDS}, "pool_pre_ping": True}
         self.engine = sa.create_engine(made, **options)
         if sqlite:
 
@@ -166,6 +168,7 @@ class Ledger:
                 f"the ledger {self.engine.url!r} cannot be opened ({error.orig}), expected a ledger database; restore it, or move "
                 "it away to begin a new one (calls stored in it are then paid for again)."
             ) from error
+        tell_of_faults(self.engine)
         self._flying: dict[str, asyncio.Future[Entry]] = {}
 
     def close(self) -> None:
@@ -410,7 +413,7 @@ class Ledger:
     async def _once(self, key: str, kind: str, produce: Callable[[], Awaitable[Produced]]) -> Entry:
         pause = 0.01
         while True:
-            got = self.acquire(key, kind)
+            got = await patiently(partial(self.acquire, key, kind))
             if isinstance(got, Entry):
                 return got
             if isinstance(got, Lease):
@@ -424,15 +427,28 @@ class Ledger:
             while True:
                 done, _ = await asyncio.wait({work}, timeout=self.lease_seconds / 3)
                 if done:
-                    return self.complete(lease, work.result())
-                self.heartbeat(lease)
+                    return await patiently(partial(self._kept, lease, work.result()))
+                with contextlib.suppress(LedgerUnreachable):  # whether the lease held is told when the result is stored
+                    self.heartbeat(lease)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and _succeeded(work):
-                self.complete(lease, work.result())  # it is paid for: whoever asks again finds it
+                with contextlib.suppress(LedgerUnreachable):
+                    self._kept(lease, work.result())  # it is paid for: whoever asks again finds it
             else:
                 work.cancel()
-                self.abandon(lease)
+                with contextlib.suppress(LedgerUnreachable):  # the lease then ends with this process
+                    self.abandon(lease)
             raise
+
+    def _kept(self, lease: Lease, produced: Produced) -> Entry:
+        """`complete`, or what an earlier try of it stored before its connection broke."""
+        try:
+            return self.complete(lease, produced)
+        except StaleLease:
+            stored = self.get(lease.key)
+            if stored is None or (stored.attempt, stored.payload) != (lease.attempt, produced.payload):
+                raise
+            return stored
 
 
 def _succeeded(work: asyncio.Future[Produced]) -> bool:
