@@ -5,7 +5,7 @@ A table that fails its suite is not published; the error names the expectation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,10 @@ from tasks_lib.store.artifacts import ArtifactStore, conform
 from tasks_lib.store.keys import artifact_key, code_digest
 from tasks_lib.store.quality import validate
 from tasks_lib.store.schemas import ANALYSES, EPISODES, INTERVALS, METRICS, Table
+
+
+WHOLE = 72
+"""Cells of a backend whose contrasts can be matched."""
 
 
 class QualityError(RuntimeError):
@@ -58,9 +62,10 @@ def frame_of(table: Table, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return frame
 
 
-def read_episodes(store: ArtifactStore, keys: Sequence[str]) -> pl.DataFrame:
-    """All episode partitions, in the order of the keys."""
-    return pl.concat([store.read(EPISODES, key) for key in keys])
+def read_episodes(store: ArtifactStore, keys: Iterable[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Episode partitions, in the order of the keys, with all columns or those given: a text column costs 16 bytes a row and more,
+    so ask for what is needed."""
+    return pl.concat([store.read(EPISODES, key, columns) for key in keys])
 
 
 def publish(
@@ -71,38 +76,57 @@ def publish(
     draws: int,
     seed: int,
 ) -> Published:
-    """Write the run's `metrics`, `intervals` and `analyses` (of backends whose 72 cells are all there). `keys`: artifact key by cell id. Raises QualityError."""
+    """Write the run's `metrics`, `intervals` and `analyses` (of backends whose 72 cells are all there). `keys`: artifact key by cell id.
+
+    One backend's episodes are in memory at a time. Raises QualityError.
+    """
     inputs = {c.cell_id: keys[c.cell_id] for c in cells}
     code = code_digest("tasks_lib/scoring")
     metrics_key = artifact_key("metrics@1", inputs, {"code": code})
     intervals_key = artifact_key("intervals@1", inputs, {"code": code, "draws": draws, "seed": seed})
     analyses_key = artifact_key("analyses@1", inputs, {"code": code, "draws": draws, "seed": seed})
-    expected = len(cells) * len(targets)
-    base = len(cells) * base_tasks(targets)
-    made = Published(metrics_key, intervals_key, analyses_key, expected, base)
+    made = Published(
+        metrics_key, intervals_key, analyses_key, len(cells) * len(targets), len(cells) * base_tasks(targets)
+    )
     if store.ok(METRICS, metrics_key) and store.ok(INTERVALS, intervals_key) and store.ok(ANALYSES, analyses_key):
         return made
-    ordered = [keys[c.cell_id] for c in cells]
-    episodes = read_episodes(store, ordered)
-    _checked(
-        EPISODES,
-        episodes,
-        expected,
-        {"cell_id": {c.cell_id for c in cells}, "task_id": {t.task_id for t in targets}},
-        ("precision", "recall", "f1", "over_rate", "under_rate"),
-    )
-    counted = episodes.select("cell_id", "task_id").unique().height
-    if counted != base:
-        raise QualityError(f"episodes hold {counted} base rows, expected {base}; run the cells again.")
-    metrics = pl.concat([store.read(METRICS, key) for key in ordered])
+    metrics = pl.concat([store.read(METRICS, keys[c.cell_id]) for c in cells])
     slices = metrics.select("slice", "value_of").unique().height
     _checked(METRICS, metrics, len(cells) * slices * len(CELL_METRICS), {"metric": set(CELL_METRICS)}, ("value",))
     store.write(METRICS, metrics_key, metrics, inputs=inputs)
-    backends = list(dict.fromkeys(c.backend for c in cells))
-    whole = [b for b in backends if sum(c.backend == b for c in cells) == 72]
-    rows = cell_intervals(episodes, draws, seed) + contrast_intervals(episodes, whole, draws, seed)
+    del metrics
+    rows: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
+    whole: set[str] = set()
+    for backend in dict.fromkeys(c.backend for c in cells):
+        own = [c for c in cells if c.backend == backend]
+        complete = [backend] if len(own) == WHOLE else []
+        whole.update(complete)
+        episodes = _episodes(store, own, keys, targets)
+        rows += cell_intervals(episodes, draws, seed) + contrast_intervals(episodes, complete, draws, seed)
+        found += analysis_rows(episodes, complete, draws, seed)
     store.write(INTERVALS, intervals_key, rows, inputs=inputs)
-    analyses = frame_of(ANALYSES, analysis_rows(episodes, whole, draws, seed))
-    _checked(ANALYSES, analyses, analyses.height, {"scope": set(SCOPES), "backend": set(whole)})
+    analyses = frame_of(ANALYSES, found)
+    _checked(ANALYSES, analyses, analyses.height, {"scope": set(SCOPES), "backend": whole})
     store.write(ANALYSES, analyses_key, analyses, inputs=inputs)
     return made
+
+
+def _episodes(
+    store: ArtifactStore, cells: Sequence[Cell], keys: Mapping[str, str], targets: Sequence[Target]
+) -> pl.DataFrame:
+    """One backend's episodes, checked: as many as its cells have, of those cells and the release's tasks. Raises QualityError."""
+    episodes = read_episodes(store, [keys[c.cell_id] for c in cells])
+    _checked(
+        EPISODES,
+        episodes,
+        len(cells) * len(targets),
+        {"cell_id": {c.cell_id for c in cells}, "task_id": {t.task_id for t in targets}},
+        ("precision", "recall", "f1", "over_rate", "under_rate"),
+    )
+    counted, base = episodes.select("cell_id", "task_id").unique().height, len(cells) * base_tasks(targets)
+    if counted != base:
+        raise QualityError(
+            f"episodes of {cells[0].backend} hold {counted} base rows, expected {base}; run the cells again."
+        )
+    return episodes
