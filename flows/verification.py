@@ -1,9 +1,16 @@
-"""The gate before publication: everything `dsabench verify` checks, as one report."""
+"""The gate before publication: everything `dsabench verify` checks, as one report, and what it makes of the run's status.
+
+The grid is looked at one chain (backend and router) at a time, so that memory does not grow with the number of cells.
+"""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from flows import runs
 from flows.counts import call_keys, study_keys
@@ -11,111 +18,179 @@ from flows.layers import wanted_tasks
 from flows.runtime import write_json
 from flows.wanted import ChainKeys, RunSpec, recorded_chains
 from tasks_lib.evaluation.gold import Gold, GoldFault
-from tasks_lib.evaluation.inputs import load
-from tasks_lib.protocol.vocabulary import DataAgent, Router
+from tasks_lib.evaluation.inputs import Inputs, load
+from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.scoring.cells import parse
-from tasks_lib.scoring.gate import check_episodes, check_grid, check_metrics
+from tasks_lib.scoring.findings import Found, found, told
+from tasks_lib.scoring.gate import check_episodes, check_grid, check_metrics, check_partition
 from tasks_lib.scoring.metrics import cell_metrics
-from tasks_lib.scoring.publish import read_episodes
+from tasks_lib.scoring.recompute import Recomputation
 from tasks_lib.scoring.recompute import check as recompute
-from tasks_lib.scoring.tables import layers_of
 from tasks_lib.scoring.targets import episodes_of
-from tasks_lib.scoring.verify import check_diagnostics, check_fused, check_invariants
+from tasks_lib.scoring.verify import FUSED_COLUMNS, check_diagnostics, check_fused, check_invariants
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.ledgers import Ledger
 from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, METRICS, PLANS, RELEASES, ROUTES
 from tasks_lib.store.settings import settings
 
+Chains = Mapping[tuple[str, Router], ChainKeys]
+SHOWN = 20
+"""Leaks that are told one by one."""
+
 
 async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
-    """The verification report of a run, also written beside its record; `ok` only when nothing was found."""
-    store = ArtifactStore(settings().resolved_store_url)
-    inputs = load(run.release)
-    contracts = [inputs.contracts[t] for t in wanted_tasks(run)]
-    requests = {t: task.request for t, task in inputs.tasks.items()}
+    """The verification report of a run, also written beside its record, whose status follows it (see `_marked`).
+
+    `ok`: nothing was found in what is there; `complete`: the run has no stage that its record says is missing.
+    """
+    store, inputs = ArtifactStore(settings().resolved_store_url), load(run.release)
     keys: dict[str, str] = record.get("cell_keys", {})
     chains = recorded_chains(record)
-    problems: list[str] = []
+    complete = record.get("status") not in ("incomplete", "running")
+    problems = _another_release(run)
     if not keys or "metrics_key" not in record:
         problems.append(f"run {run.run_id} has no scored cells; resume it before verifying.")
-    missing = [c for c, k in keys.items() if not store.ok(EPISODES, k)]
-    if missing:
-        problems.append(
-            f"{len(missing)} episode partitions are missing or damaged (first {missing[0]}); run again to recompute them."
-        )
-    lost = _lost_layers(store, chains)
-    if lost:
-        missing.append(lost[0])
-        problems.append(
-            f"{len(lost)} layer artifacts are missing, damaged or of another version (first {lost[0]}); run again to recompute them."
-        )
-    report: dict[str, Any] = {"run": run.run_id, "recomputed_values": 0, "max_discrepancy": 0.0}
-    if not problems and record.get("status") != "incomplete":  # whose record already says what is missing
+    missing = _missing(store, record, chains)
+    problems += missing
+    if complete and not problems:  # else the record already says what is missing
         problems += check_grid(keys, [b.name for b in run.backends])
+    again = Recomputation(0, 0.0, ())
     if not problems:
-        metrics = store.read(METRICS, record["metrics_key"])
-        with store.files(EPISODES, keys.values()) as files:
-            again = recompute(files, metrics)
-        report |= {"recomputed_values": again.compared, "max_discrepancy": again.worst}
-        problems += again.problems
-        episodes = read_episodes(store, list(keys.values()))
-        targets = episodes_of(contracts)
-        problems += check_episodes(episodes, targets, keys)
-        problems += check_metrics(metrics, targets, keys, cell_metrics(run.ask_scope))
-        problems += check_invariants(episodes)
-        problems += _fused(store, requests, chains)
+        again, faults = _tables(store, run, record, inputs)
+        problems += [*again.problems, *told([*faults, *_fused(store, inputs, chains)])]
+    report: dict[str, Any] = {
+        "run": run.run_id,
+        "recomputed_values": again.compared,
+        "max_discrepancy": again.worst,
+    }
     ledger = Ledger(settings().resolved_ledger_url, run=f"verify:{uuid.uuid4().hex[:8]}")
     try:
-        async with SqlRunner(ledger) as runner:
-            gold = Gold(inputs.usable_units, inputs.handles, runner)
-            report["gold_certificate"] = await _certificate(gold, problems)
-            if report["gold_certificate"]["ok"]:
-                problems += await check_diagnostics(contracts, requests, gold, runner)
-        shown = (call_keys([parse(c) for c in keys], chains) | study_keys(record)) if not missing else set()
+        report["gold_certificate"] = await _gold(run, inputs, ledger, problems)
+        shown = set() if missing else call_keys([parse(c) for c in keys], chains) | study_keys(record)
         findings = inputs.scanner.scan_calls(ledger, shown)
     finally:
         ledger.close()
     report["leak_findings"] = len(findings)
-    problems += [f"leak: {f.kind} {f.found!r} was shown to a {f.audience} (… {f.excerpt} …)." for f in findings[:20]]
-    report |= {"ok": not problems, "problems": problems}
+    problems += [f"leak: {f.kind} {f.found!r} was shown to a {f.audience} (… {f.excerpt} …)." for f in findings[:SHOWN]]
+    report |= {"ok": not problems, "complete": complete, "problems": problems}
     write_json(runs.run_folder(run.run_id) / "verification.json", report)
+    _marked(run, record, problems)
     return report
 
 
-async def _certificate(gold: Gold, problems: list[str]) -> dict[str, Any]:
-    try:
-        counts = await gold.check_all()
-        wrong = await gold.certificate()
-    except GoldFault as fault:
-        problems.append(str(fault))
-        return {"ok": False, "units": {}}
-    problems += [f"gold of {u} does not score correct against itself." for u in wrong]
-    return {"ok": not wrong, "units": counts}
+def _marked(run: RunSpec, record: dict[str, Any], problems: list[str]) -> None:
+    """A completed run that fails its checks is `failed` with the reason, and completed again when it passes them.
+
+    One that is incomplete or at work keeps its status: that says what is missing.
+    """
+    status, reason = ("failed", " ".join(problems[:5])) if problems else ("completed", "")
+    before = (record.get("status"), record.get("reason"))
+    if before[0] in ("completed", "failed") and before != (status, reason):
+        record |= {"status": status, "reason": reason}
+        write_json(runs.run_folder(run.run_id) / "run.json", record)
 
 
-def _lost_layers(store: ArtifactStore, chains: dict[tuple[str, Router], ChainKeys]) -> list[str]:
+def _another_release(run: RunSpec) -> list[str]:
+    """The release in the run's folder is the one it was scored on."""
+    now = sha256_file(Path(run.release) / "manifest.json")
+    if now == run.manifest:
+        return []
+    return [
+        f"the release in {run.release} has manifest {now[:12]}, expected {run.manifest[:12]}, on which {run.run_id} was scored; put that "
+        "release back, or run the new one."
+    ]
+
+
+def _missing(store: ArtifactStore, record: Mapping[str, Any], chains: Chains) -> list[str]:
+    """What verification reads and the store does not hold: tables, partitions, layers."""
+    problems = []
+    if "metrics_key" in record and not store.ok(METRICS, record["metrics_key"]):
+        problems.append("the run's table of metrics is missing or damaged; run again to write it anew.")
+    lost = [c for c, k in record.get("cell_keys", {}).items() if not store.ok(EPISODES, k)]
+    if lost:
+        problems.append(
+            f"{len(lost)} episode partitions are missing or damaged (first {lost[0]}); run again to recompute them."
+        )
+    layers = list(_lost_layers(store, chains))
+    if layers:
+        problems.append(
+            f"{len(layers)} layer artifacts are missing, damaged or of another version (first {layers[0]}); run again to recompute them."
+        )
+    return problems
+
+
+def _lost_layers(store: ArtifactStore, chains: Chains) -> Iterator[str]:
     """Layers that verification reads and the store does not hold, as `<layer> of <backend> <router>`."""
     tables = {"routes": ROUTES, "clarified": ROUTES, "asks": ASKS, "releases": RELEASES, "plans": PLANS}
-    lost = []
     for (backend, router), chain in chains.items():
         wanted = [(tables[name], key, name) for name, key in chain.inputs().items()]
         wanted += [(CONTRIBUTIONS, key, f"contributions {agent}") for agent, key in chain.contributions.items()]
-        lost += [f"{name} of {backend} {router}" for table, key, name in wanted if not store.ok(table, key)]
-    return lost
+        yield from (f"{name} of {backend} {router}" for table, key, name in wanted if not store.ok(table, key))
 
 
-def _fused(store: ArtifactStore, requests: dict[str, str], chains: dict[tuple[str, Router], ChainKeys]) -> list[str]:
+def _tables(
+    store: ArtifactStore, run: RunSpec, record: Mapping[str, Any], inputs: Inputs
+) -> tuple[Recomputation, list[Found]]:
+    """Headline values anew, counts and invariants of the cells, a chain's cells at a time."""
+    targets = episodes_of(inputs.contracts[t] for t in wanted_tasks(run))
+    names = cell_metrics(run.ask_scope)
+    metrics = store.read(METRICS, record["metrics_key"])
+    keys: Mapping[str, str] = record["cell_keys"]
+    again = Recomputation(0, 0.0, ())
+    faults = found(
+        "{count} metric rows are of cells that the run does not have (first {first}); publish its tables anew.",
+        metrics.filter(~pl.col("cell_id").is_in(list(keys))).select("cell_id", "metric"),
+    )
+    for cells in _chains_of(keys):
+        mine = metrics.filter(pl.col("cell_id").is_in(cells))
+        with store.files(EPISODES, [keys[c] for c in cells]) as files:
+            again += recompute(files, mine)
+        parts = {c: store.read(EPISODES, keys[c]) for c in cells}
+        for cell_id, part in parts.items():
+            faults += check_partition(cell_id, part)
+        episodes = pl.concat(parts.values())
+        faults += check_episodes(episodes, targets, cells)
+        faults += check_metrics(mine, targets, cells, names)
+        faults += check_invariants(episodes)
+    return again, faults
+
+
+def _chains_of(cell_ids: Mapping[str, str]) -> list[list[str]]:
+    """Cells by backend and router, in order."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for cell_id in cell_ids:
+        cell = parse(cell_id)
+        groups.setdefault((cell.backend, cell.router), []).append(cell_id)
+    return list(groups.values())
+
+
+def _fused(store: ArtifactStore, inputs: Inputs, chains: Chains) -> list[Found]:
+    requests = {t: task.request for t, task in inputs.tasks.items()}
+    faults: list[Found] = []
     for chain in chains.values():
-        for agent in DataAgent:
-            layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[agent]})
-            questions = {a["task_id"]: a["question"] for a in layers["asks"]}
-            exchanges = {
-                (r["task_id"], r["branch_id"]): (questions[r["task_id"]], r["answer"])
-                for r in layers["releases"]
-                if r["released"]
-            }
-            found = check_fused(layers["contributions"], requests, exchanges)
-            if found:
-                return found
-    return []
+        questions = dict(store.read(ASKS, chain.asks, ["task_id", "question"]).iter_rows())
+        released = store.read(RELEASES, chain.releases, ["task_id", "branch_id", "answer", "released"])
+        exchanges = {(t, b): (questions[t], answer) for t, b, answer, given in released.iter_rows() if given}
+        for key in chain.contributions.values():
+            faults += check_fused(store.read(CONTRIBUTIONS, key, FUSED_COLUMNS), requests, exchanges)
+    return faults
+
+
+async def _gold(run: RunSpec, inputs: Inputs, ledger: Ledger, problems: list[str]) -> dict[str, Any]:
+    """The gold certificate; where it holds, the diagnostics too. Adds to `problems`."""
+    async with SqlRunner(ledger) as runner:
+        gold = Gold(inputs.usable_units, inputs.handles, runner)
+        try:
+            counts = await gold.check_all()
+            wrong = await gold.certificate()
+        except GoldFault as fault:
+            problems.append(str(fault))
+            return {"ok": False, "units": {}}
+        problems += [f"gold of {u} does not score correct against itself." for u in wrong]
+        if not wrong:
+            requests = {t: task.request for t, task in inputs.tasks.items()}
+            contracts = [inputs.contracts[t] for t in wanted_tasks(run)]
+            problems += await check_diagnostics(contracts, requests, gold, runner)
+    return {"ok": not wrong, "units": counts}

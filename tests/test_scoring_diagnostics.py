@@ -11,6 +11,7 @@ from tasks_lib.evaluation.diagnostics import check, expected, gold_layers, silen
 from tasks_lib.protocol.records import Binding, Branch, Contract
 from tasks_lib.protocol.vocabulary import Behavior, Corpus, Difficulty, Planner, QueryMode
 from tasks_lib.scoring.cells import grid
+from tasks_lib.scoring.findings import told
 from tasks_lib.scoring.tables import cell_tables
 from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.scoring.verify import check_fused, check_invariants
@@ -110,17 +111,17 @@ def test_broken_invariants_are_named() -> None:
     episodes, _ = tables("gold")
     once = pl.col("interaction") == "once"
     ordinary = episodes.with_columns(f1=pl.when(once & (pl.col("task_id") == "t1")).then(0.5).otherwise(pl.col("f1")))
-    assert "differ between Never and Once" in check_invariants(ordinary)[0]
+    assert "differ between Never and Once" in told(check_invariants(ordinary))[0]
     planner = episodes.with_columns(
         ran=pl.when((pl.col("planner") == "llm") & (pl.col("task_id") == "t4")).then(3).otherwise(pl.col("ran"))
     )
-    assert any("change with the planner" in p for p in check_invariants(planner))
+    assert any("change with the planner" in p for p in told(check_invariants(planner)))
     asked = episodes.with_columns(asked=pl.col("asked") & (pl.col("branch_id") != "b1"))
-    assert any("two ask decisions" in p for p in check_invariants(asked))
+    assert any("two ask decisions" in p for p in told(check_invariants(asked)))
     given = episodes.with_columns(released=pl.col("released") | (once & (pl.col("task_id") == "t1")))
-    assert any("were released an answer" in p for p in check_invariants(given))
+    assert any("were released an answer" in p for p in told(check_invariants(given)))
     nested = episodes.with_columns(s=pl.lit(False))
-    assert any("nesting of gates" in p for p in check_invariants(nested))
+    assert any("nesting of gates" in p for p in told(check_invariants(nested)))
 
 
 def test_fused_text_is_the_visible_request() -> None:
@@ -133,7 +134,14 @@ def test_fused_text_is_the_visible_request() -> None:
         "backend": "x",
         "router": "react",
     }
-    assert check_fused([row], {"t": "Ask."}, {}) == []
-    assert check_fused([{**row, "request_text": "Ask. Use db_1 first."}], {"t": "Ask."}, {}) != []
-    clarified = {**row, "state": "clarified", "branch_id": "b", "request_text": "Ask.\nQuestion: q\nAnswer: a"}
-    assert check_fused([clarified], {"t": "Ask."}, {("t", "b"): ("q", "a")}) == []
+    requests, exchanges = {"t": "Ask."}, {("t", "b"): ("q", "a")}
+    assert check_fused(pl.DataFrame([row]), requests, {}) == []
+    steered = pl.DataFrame([row, {**row, "request_text": "Ask. Use db_1 first."}, {**row, "query_mode": "router"}])
+    assert told(check_fused(steered, requests, {})) == [
+        "1 fused texts are not the visible request (first t of x react)."
+    ]
+    clarified = pl.DataFrame(
+        [{**row, "state": "clarified", "branch_id": "b", "request_text": "Ask.\nQuestion: q\nAnswer: a"}]
+    )
+    assert check_fused(clarified, requests, exchanges) == []
+    assert "not the visible request" in told(check_fused(clarified, requests, {}))[0]

@@ -10,7 +10,8 @@ import pytest
 import test_scoring_diagnostics as td
 
 from tasks_lib.scoring.cells import grid
-from tasks_lib.scoring.gate import check_episodes, check_grid, check_metrics
+from tasks_lib.scoring.findings import Found, told
+from tasks_lib.scoring.gate import check_episodes, check_grid, check_metrics, check_partition
 from tasks_lib.scoring.metrics import CELL_METRICS
 from tasks_lib.scoring.targets import episodes_of
 
@@ -64,7 +65,7 @@ def put(name: str, value: object, task: str = "t1") -> pl.Expr:
     ],
 )
 def test_a_fault_in_the_episodes_is_found(fault: Fault, said: str, tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-    problems = check_episodes(fault(tables[0]), TARGETS, CELLS)
+    problems = told(check_episodes(fault(tables[0]), TARGETS, CELLS))
     assert any(said in p for p in problems), problems
 
 
@@ -90,5 +91,33 @@ def change(metric: str, name: str, value: float) -> pl.Expr:
     ],
 )
 def test_a_fault_in_the_metrics_is_found(fault: Fault, said: str, tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-    problems = check_metrics(fault(tables[1]), TARGETS, CELLS, CELL_METRICS)
+    problems = told(check_metrics(fault(tables[1]), TARGETS, CELLS, CELL_METRICS))
     assert any(said in p for p in problems), problems
+
+
+def test_the_grid_in_parts_tells_what_the_whole_tells(tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    episodes = tables[0].with_columns(
+        put("weight", 2.0),
+        f1=pl.when(pl.col("cell_id").is_in([CELLS[3], CELLS[70]])).then(1.5).otherwise(pl.col("f1")),
+    )
+    halves = (CELLS[:24], CELLS[24:])
+    parts = [check_episodes(episodes.filter(pl.col("cell_id").is_in(half)), TARGETS, half) for half in halves]
+    together = told(f for part in parts for f in part)
+    assert together == told(check_episodes(episodes, TARGETS, CELLS))
+    assert any(p.startswith(f"{2 * len(TARGETS)} episode rows are out of range") for p in together)
+
+
+def test_a_row_in_another_cells_partition_and_an_empty_one_are_found(tables: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    mine = tables[0].filter(HERE)
+    assert check_partition(ONE, mine) == []
+    assert "stand in the partition of another cell" in told(check_partition(CELLS[0], mine))[0]
+    assert f"1 episode partitions are empty (first {ONE})" in told(check_partition(ONE, mine.clear()))[0]
+
+
+def test_what_parts_found_is_added_up() -> None:
+    parts = [
+        Found("{count} odd (first {first}).", 2, "a"),
+        Found("other", 1, "x"),
+        Found("{count} odd (first {first}).", 3, "b"),
+    ]
+    assert told(parts) == ["5 odd (first a).", "other"]

@@ -1,7 +1,8 @@
 """The counting part of the gate before publication (PROTOCOL 12-14, 16): what a run's tables must hold, to the row.
 
-Everything expected comes from the release and the run's backends, nothing from the tables looked at. Every check returns problems,
-one sentence each; an empty list is a pass. Recomputation, diagnostics and invariants are in recompute and verify.
+Everything expected comes from the release and the run's backends, nothing from the tables looked at. Tables come in parts, so that
+memory does not grow with the grid: what a check finds in each is added up by `findings.told`; an empty list is a pass.
+Recomputation, diagnostics and invariants are in recompute and verify.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import polars as pl
 
 from tasks_lib.protocol.vocabulary import Behavior
 from tasks_lib.scoring.cells import grid
+from tasks_lib.scoring.findings import Found, found
 from tasks_lib.scoring.targets import Target, Targets, base_tasks
 
 NESTED = (
@@ -39,13 +41,30 @@ def check_grid(cells: Collection[str], backends: Sequence[str]) -> list[str]:
     return problems
 
 
-def check_episodes(episodes: pl.DataFrame, targets: Sequence[Target], cells: Collection[str]) -> list[str]:
-    """Each cell holds the release's episodes once: identities, weights, requirements, labels; counts and shares in range."""
+def check_partition(cell_id: str, episodes: pl.DataFrame) -> list[Found]:
+    """The partition of a cell holds rows of that cell alone, and some."""
+    strange = episodes.filter(pl.col("cell_id") != cell_id).select(KEY)
+    problems = found(
+        "{count} episode rows stand in the partition of another cell (first {first}); score its cells again.", strange
+    )
+    if not episodes.height:
+        problems.append(
+            Found("{count} episode partitions are empty (first {first}); score their cells again.", 1, cell_id)
+        )
+    return problems
+
+
+def check_episodes(episodes: pl.DataFrame, targets: Sequence[Target], cells: Collection[str]) -> list[Found]:
+    """Each of `cells` holds the release's episodes once: identities, weights, requirements, labels; counts and shares in range.
+
+    `episodes`: all rows of these cells.
+    """
     targets = Targets.of(targets)
-    tasks, problems = base_tasks(targets), []
-    repeated = episodes.select(KEY).filter(episodes.select(KEY).is_duplicated())
-    if repeated.height:
-        problems.append(f"{repeated.height} episode rows share a key (first {repeated.row(0)}), expected unique keys.")
+    tasks = base_tasks(targets)
+    keys = episodes.select(KEY)
+    problems = found(
+        "{count} episode rows share a key (first {first}), expected unique keys.", keys.filter(keys.is_duplicated())
+    )
     counts = episodes.group_by("cell_id").agg(
         rows=pl.len(),
         base=pl.col("task_id").n_unique(),
@@ -53,43 +72,48 @@ def check_episodes(episodes: pl.DataFrame, targets: Sequence[Target], cells: Col
     )
     weighted = sum(t.weight * len(t.units) for t in targets)
     wanted = {c: (len(targets), tasks, weighted) for c in cells}
-    found = {c: (r, b, w) for c, r, b, w in counts.iter_rows()}
-    odd = sorted(c for c in wanted.keys() | found.keys() if wanted.get(c) != found.get(c))
+    held = {c: (r, b, w) for c, r, b, w in counts.iter_rows()}
+    odd = sorted(c for c in wanted.keys() | held.keys() if wanted.get(c) != held.get(c))
     if odd:
         problems.append(
-            f"{len(odd)} cells do not add up (first {odd[0]}): (episodes, tasks, weighted contributions) are "
-            f"{found.get(odd[0])}, expected {wanted.get(odd[0])} of the release."
+            Found(
+                "{count} cells do not add up (first {first} of the release.",
+                len(odd),
+                f"{odd[0]}): (episodes, tasks, weighted contributions) are {held.get(odd[0])}, expected {wanted.get(odd[0])}",
+            )
         )
     facts = targets.frame.columns
-    strange = episodes.select("cell_id", *facts).join(targets.frame, on=facts, how="anti")
-    if strange.height:
-        problems.append(
-            f"{strange.height} episode rows are not of the release (first {strange.row(0)}): its tasks, branches, weights, "
-            "labels and requirements stand in the manifest's contracts."
-        )
-    halves = episodes.filter(pl.col("behavior") == Behavior.INTERACTIVE).group_by("cell_id", "task_id")
-    lone = halves.agg(n=pl.col("branch_id").n_unique()).filter(pl.col("n") != 2)
-    if lone.height:
-        problems.append(f"{lone.height} interactive tasks lack a branch (first {lone.row(0)}), expected both of them.")
+    problems += found(
+        "{count} episode rows are not of the release (first {first}): its tasks, branches, weights, labels and requirements stand in "
+        "the manifest's contracts.",
+        episodes.select("cell_id", *facts).join(targets.frame, on=facts, how="anti", maintain_order="left"),
+    )
+    halves = episodes.filter(pl.col("behavior") == Behavior.INTERACTIVE)
+    halves = halves.group_by("cell_id", "task_id", maintain_order=True).agg(n=pl.col("branch_id").n_unique())
+    problems += found(
+        "{count} interactive tasks lack a branch (first {first}), expected both of them.",
+        halves.filter(pl.col("n") != 2),
+    )
     wild = episodes.filter(
         pl.any_horizontal(~pl.col(n).is_between(0, 1) | ~pl.col(n).is_finite() for n in SHARES)
         | (pl.col("correct") < 0)
         | (pl.col("correct") > pl.col("ran"))
         | (pl.col("ran") > pl.col("required"))
+    ).select(*KEY, *SHARES, "correct", "ran", "required")
+    return problems + found(
+        "{count} episode rows are out of range (first {first}): shares lie in 0..1, and correct ≤ ran ≤ required.",
+        wild,
+        wild.row(0, named=True) if wild.height else None,
     )
-    if wild.height:
-        row = wild.row(0, named=True)
-        problems.append(
-            f"{wild.height} episode rows are out of range (first {tuple(row[k] for k in KEY)}): "
-            f"{ {n: row[n] for n in (*SHARES, 'correct', 'ran', 'required')} }."
-        )
-    return problems
 
 
 def check_metrics(
     metrics: pl.DataFrame, targets: Sequence[Target], cells: Collection[str], names: Iterable[str]
-) -> list[str]:
-    """Each cell has every metric in every slice once; values are finite, in 0..1, the ratio of their parts; gates nest."""
+) -> list[Found]:
+    """Each of `cells` has every metric in every slice once; values are finite, in 0..1, the ratio of their parts; gates nest.
+
+    `metrics`: all rows of these cells, and no others.
+    """
     targets, names = Targets.of(targets), list(names)
     cuts = [(cut, value) for cut in targets.slices.columns[1:] for value in targets.slices[cut].unique().sort()]
     wanted = (
@@ -97,14 +121,14 @@ def check_metrics(
         .join(pl.DataFrame(cuts, schema=["slice", "value_of"], orient="row"), how="cross")
         .join(pl.DataFrame({"metric": names}), how="cross")
     )
-    key, problems = list(wanted.columns), []
+    key = list(wanted.columns)
+    problems: list[Found] = []
     for what, some in (
-        ("are missing", wanted.join(metrics, on=key, how="anti")),
-        ("are unknown", metrics.select(key).join(wanted, on=key, how="anti")),
+        ("are missing", wanted.join(metrics, on=key, how="anti", maintain_order="left")),
+        ("are unknown", metrics.select(key).join(wanted, on=key, how="anti", maintain_order="left")),
         ("appear twice", metrics.select(key).filter(metrics.select(key).is_duplicated())),
     ):
-        if some.height:
-            problems.append(f"{some.height} metric rows {what} (first {some.row(0)}); score the cells again.")
+        problems += found(f"{{count}} metric rows {what} (first {{first}}); score the cells again.", some)
     top, bottom, value = (pl.col(n) for n in ("numerator", "denominator", "value"))
     ratio = pl.when(bottom == 0).then(0.0).otherwise(top / bottom)
     wild = metrics.filter(
@@ -115,17 +139,19 @@ def check_metrics(
     )
     if wild.height:
         row = wild.row(0, named=True)
-        problems.append(
-            f"{wild.height} metric values are out of range (first {row['cell_id']} {row['metric']}): "
-            f"{row['numerator']}/{row['denominator']} = {row['value']}, expected a ratio in 0..1; score the cell again."
+        first = f"{row['cell_id']} {row['metric']}): {row['numerator']}/{row['denominator']} = {row['value']}"
+        problems += found(
+            "{count} metric values are out of range (first {first}, expected a ratio in 0..1; score the cell again.",
+            wild,
+            first,
         )
     wide = {m: p.select(*key[:3], p=top) for (m,), p in metrics.partition_by("metric", as_dict=True).items()}
     for inner, outer in NESTED:
         if inner not in wide or outer not in wide:
             continue
-        both = wide[inner].join(wide[outer], on=key[:3], suffix="_outer").filter(pl.col("p") > pl.col("p_outer"))
-        if both.height:
-            problems.append(
-                f"{inner} is above {outer} in {both.height} values (first {both.row(0)}), expected nested gates."
-            )
+        both = wide[inner].join(wide[outer], on=key[:3], suffix="_outer", maintain_order="left")
+        problems += found(
+            f"{inner} is above {outer} in {{count}} values (first {{first}}), expected nested gates.",
+            both.filter(pl.col("p") > pl.col("p_outer")),
+        )
     return problems

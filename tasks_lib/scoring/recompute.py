@@ -1,4 +1,7 @@
-"""Independent recomputation of published values in DuckDB SQL, from the episode partitions alone (PROTOCOL 14)."""
+"""Independent recomputation of published values in DuckDB SQL, from the episode partitions alone (PROTOCOL 14).
+
+On one thread in little memory: the grid comes a part at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from tasks_lib.scoring.metrics import HEADLINE
 
 TOLERANCE = 1e-15
 QUERY = Path(__file__).with_name("recompute.sql")
+LIMITS: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "memory_limit": "256MB"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +30,20 @@ class Recomputation:
     def ok(self) -> bool:
         return not self.problems
 
+    def __add__(self, other: Recomputation) -> Recomputation:
+        """Both parts together."""
+        return Recomputation(
+            self.compared + other.compared, max(self.worst, other.worst), self.problems + other.problems
+        )
+
 
 def check(episode_files: Sequence[str], metrics: pl.DataFrame) -> Recomputation:
-    """Compare the published headline values (`metrics` rows of slice all) with SQL over the episode files."""
+    """Compare the published headline values (`metrics` rows of slice all) with SQL over the episode files of the same cells."""
     import duckdb
 
     if not episode_files:
         raise ValueError("no episode partitions were given, expected one per cell; run the factorial first.")
-    with duckdb.connect() as connection:
+    with duckdb.connect(config=LIMITS) as connection:
         connection.execute(
             "create view episodes as select * from read_parquet(?)".replace("?", repr(list(episode_files)))
         )

@@ -1,11 +1,12 @@
 """Checks of a run before its numbers may be published (PROTOCOL 14, 16): recomputation, diagnostics, invariants.
 
-Every check returns problems, one sentence each; an empty list is a pass. Nothing here repairs anything.
+Every check returns problems; an empty list is a pass. Those of episodes and contributions look at one part of the grid after the
+other, and `findings.told` adds up what they find. Nothing here repairs anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from tasks_lib.protocol.records import Contract
 from tasks_lib.protocol.vocabulary import DataAgent, Router
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS, grid
 from tasks_lib.scoring.episodes import score_routes
+from tasks_lib.scoring.findings import Found, found
 from tasks_lib.scoring.metrics import ROUTING, measure
 from tasks_lib.scoring.tables import cells_tables
 from tasks_lib.scoring.targets import episodes_of
@@ -27,6 +29,9 @@ from tasks_lib.store.artifacts import conform
 from tasks_lib.store.schemas import ROUTING_EPISODES
 
 Rows = list[dict[str, Any]]
+POINT = ("backend", "router", "data_agent", "planner", "query_mode")
+OUTCOME = ("valid", "s", "label_ok", "edges_ok", "g", "t", "h", "bindings_ok", "correct", "ran", "f1", "failure_stage")
+"""What an ordinary episode must have alike under Never and Once."""
 
 
 def _by_corpus(contracts: Sequence[Contract]) -> dict[str, list[Contract]]:
@@ -84,80 +89,65 @@ def _routing_study(
     return problems
 
 
-def check_invariants(episodes: pl.DataFrame) -> list[str]:
-    """Invariants of the episode table: nested gates, equal ordinary rows under Never and Once, planners, shared asks."""
-    problems = []
-    nested = episodes.filter(
+def check_invariants(episodes: pl.DataFrame) -> list[Found]:
+    """Invariants of the episodes of whole chains: nested gates, g·t·h ≤ g, equal ordinary rows under Never and Once, planners that
+    move sequential tasks alone, one ask decision a task.
+
+    `episodes`: all rows of one or more (backend, router); every invariant stays inside one of them.
+    """
+    gates = episodes.filter(
         (pl.col("g") & ~pl.col("s"))
         | (pl.col("g") != (pl.col("s") & pl.col("label_ok") & pl.col("edges_ok")))
-        | (pl.col("t") & (pl.col("correct") != pl.col("required")))
+        | (pl.col("t") & ((pl.col("correct") != pl.col("required")) | ~pl.col("bindings_ok")))
         | (pl.col("correct") > pl.col("ran"))
     )
-    if nested.height:
-        row = nested.row(0, named=True)
-        problems.append(
-            f"{nested.height} episodes break the nesting of gates (first {row['cell_id']} {row['task_id']})."
-        )
-    point = ["backend", "router", "data_agent", "planner", "query_mode"]
-    values = [
-        "valid",
-        "s",
-        "label_ok",
-        "edges_ok",
-        "g",
-        "t",
-        "h",
-        "bindings_ok",
-        "correct",
-        "ran",
-        "f1",
-        "failure_stage",
-    ]
-    ordinary = episodes.filter(pl.col("behavior") != "interactive")
-    spread = ordinary.group_by([*point, "task_id"]).agg(pl.struct(values).n_unique().alias("kinds"))
-    changed = spread.filter(pl.col("kinds") > 1)
-    if changed.height:
-        problems.append(f"{changed.height} ordinary rows differ between Never and Once (first {changed.row(0)}).")
-    released = ordinary.filter(pl.col("released") | pl.col("changed"))
-    if released.height:
-        row = released.row(0, named=True)
-        problems.append(
-            f"{released.height} ordinary episodes were released an answer or rerouted (first {row['cell_id']} {row['task_id']})."
-        )
-    free = episodes.filter(pl.col("behavior") != "sequential")
-    by_plan = [n for n in point if n != "planner"] + ["interaction", "task_id", "branch_id"]
-    differing = (
-        free.group_by(by_plan)
-        .agg(pl.struct("correct", "ran", "t", "h").n_unique().alias("kinds"))
-        .filter(pl.col("kinds") > 1)
+    problems = found(
+        "{count} episodes break the nesting of gates (first {first}).", gates.select("cell_id", "task_id", "branch_id")
     )
-    if differing.height:
-        problems.append(
-            f"{differing.height} non-sequential episodes change with the planner (first {differing.row(0)})."
-        )
+    ordinary = episodes.filter(pl.col("behavior") != "interactive")
+    spread = ordinary.group_by(*POINT, "task_id", maintain_order=True).agg(kinds=pl.struct(OUTCOME).n_unique())
+    problems += found(
+        "{count} ordinary rows differ between Never and Once (first {first}).", spread.filter(pl.col("kinds") > 1)
+    )
+    problems += found(
+        "{count} ordinary episodes were released an answer or rerouted (first {first}).",
+        ordinary.filter(pl.col("released") | pl.col("changed")).select("cell_id", "task_id"),
+    )
+    free = episodes.filter(pl.col("behavior") != "sequential")
+    by_plan = [*(n for n in POINT if n != "planner"), "interaction", "task_id", "branch_id"]
+    differing = free.group_by(by_plan, maintain_order=True).agg(kinds=pl.struct("correct", "ran", "t", "h").n_unique())
+    problems += found(
+        "{count} non-sequential episodes change with the planner (first {first}).",
+        differing.filter(pl.col("kinds") > 1),
+    )
     asked = (
         episodes.filter(pl.col("interaction") == "once")
-        .group_by("backend", "router", "task_id")
-        .agg(pl.col("asked").n_unique().alias("decisions"))
-        .filter(pl.col("decisions") > 1)
+        .group_by("backend", "router", "task_id", maintain_order=True)
+        .agg(decisions=pl.col("asked").n_unique())
     )
-    if asked.height:
-        problems.append(f"{asked.height} tasks hold two ask decisions (first {asked.row(0)}).")
-    return problems
+    return problems + found(
+        "{count} tasks hold two ask decisions (first {first}).", asked.filter(pl.col("decisions") > 1)
+    )
+
+
+FUSED_COLUMNS = ("backend", "router", "task_id", "branch_id", "state", "query_mode", "request_text")
 
 
 def check_fused(
-    contributions: Iterable[Mapping[str, Any]],
-    requests: Mapping[str, str],
-    exchanges: Mapping[tuple[str, str], tuple[str, str]],
-) -> list[str]:
-    """Fused text is the visible request, with the released exchange where there is one, and nothing else."""
-    for row in contributions:
-        if row["query_mode"] != "fused" or not row["request_text"]:
-            continue
-        exchange = exchanges[(row["task_id"], row["branch_id"])] if row["state"] == "clarified" else None
-        if row["request_text"] != fused_text(requests[row["task_id"]], exchange):
-            return [
-                f"the fused text of {row['task_id']} ({row['backend']} {row['router']}) is not the visible request."
-            ]
-    return []
+    contributions: pl.DataFrame, requests: Mapping[str, str], exchanges: Mapping[tuple[str, str], tuple[str, str]]
+) -> list[Found]:
+    """Fused text is the visible request, with the released exchange where there is one, and nothing else.
+
+    `contributions`: FUSED_COLUMNS of one table. `exchanges`: (question, answer) by (task, branch) of what was released.
+    """
+    fused = contributions.filter((pl.col("query_mode") == "fused") & (pl.col("request_text") != ""))
+    wrong = []
+    for row in fused.unique(maintain_order=True).iter_rows(named=True):
+        clarified = row["state"] == "clarified"
+        exchange = exchanges.get((row["task_id"], row["branch_id"])) if clarified else None
+        lost = clarified and exchange is None
+        if lost or row["request_text"] != fused_text(requests.get(row["task_id"], ""), exchange):
+            wrong.append(f"{row['task_id']} of {row['backend']} {row['router']}")
+    if not wrong:
+        return []
+    return [Found("{count} fused texts are not the visible request (first {first}).", len(wrong), wrong[0])]
