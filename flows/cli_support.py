@@ -156,7 +156,7 @@ def run_flow(work: Callable[[], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
         try:
             return dict(asyncio.run(work()))
         finally:
-            close_pool(at_once=watch.heard > 0)
+            close_pool(at_once=watch.heard() > 0)
 
 
 def _end() -> None:

@@ -38,11 +38,12 @@ from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.sql.faults import DatabaseFault
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.keys import noted_keys
+from tasks_lib.store.runners import WorkerLost
 from tasks_lib.store.schemas import METRICS
 from tasks_lib.store.settings import settings
 
 log = logging.getLogger("dsabench.factorial")
-FAULTS = (ProviderUnavailable, BackendMisconfigured, DatabaseFault)
+FAULTS = (ProviderUnavailable, BackendMisconfigured, DatabaseFault, WorkerLost)
 
 
 @dataclass
@@ -213,7 +214,8 @@ async def factorial(
         async with alive():
             folder = Path(release) if release else await embedded_release()
             run = runs.spec_of(folder, specs, judging, evidence, tasks, ask_scope, planner_language)
-            record = await run_factorial(run)
+            with runs.alone(run.run_id):
+                record = await run_factorial(run)
     if record["cells"]:
         metrics = ArtifactStore(settings().resolved_store_url).read(METRICS, record["metrics_key"])
         await create_table_artifact(

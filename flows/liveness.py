@@ -1,7 +1,7 @@
 """Which process a flow run lives in, and what became of runs whose process was killed.
 
-A killed flow run stays Running in Prefect's database. Every parent flow tags itself and its subflows with its process, and at its
-start marks the runs of dead processes of this machine as Crashed; expired leases of the ledger are freed too (known fault P05).
+A killed flow run stays Running, or Pending, in Prefect's database. Every parent flow tags itself and its subflows with its process, and
+at its start marks the runs of dead processes of this machine as Crashed; expired leases of the ledger are freed too (known fault P05).
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from tasks_lib.store.settings import settings
 
 PREFIX = "process:"
 PAGE = 200
+UNDER_WAY = [StateType.PENDING, StateType.RUNNING]
 
 
 async def reconcile() -> int:
-    """Mark Running flow runs of dead processes as Crashed and free dead leases; returns the number of runs marked."""
+    """Mark flow runs of dead processes that are under way as Crashed and free dead leases; returns the number of runs marked."""
     ledger = Ledger(settings().resolved_ledger_url)
     try:
         ledger.reconcile()
     finally:
         ledger.close()
-    running = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])))
+    under_way = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=UNDER_WAY)))
     marked = offset = 0
     async with get_client() as client:
         while True:
-            page = await client.read_flow_runs(flow_run_filter=running, limit=PAGE, offset=offset)
+            page = await client.read_flow_runs(flow_run_filter=under_way, limit=PAGE, offset=offset)
             for run in page:
                 owners = [t.removeprefix(PREFIX) for t in run.tags if t.startswith(PREFIX)]
                 if owners and owner_is_dead(owners[0]):
@@ -47,12 +48,12 @@ async def reconcile() -> int:
 
 @asynccontextmanager
 async def alive() -> AsyncIterator[None]:
-    """Reconcile, then tag the current flow run and everything started inside with this process."""
-    await reconcile()
+    """Tag the current flow run and everything started inside with this process, and reconcile before it starts."""
     tag = PREFIX + this_owner()
     context = FlowRunContext.get()
     if context is not None and context.flow_run is not None:
         async with get_client() as client:
             await client.update_flow_run(context.flow_run.id, tags=sorted({*context.flow_run.tags, tag}))
+    await reconcile()
     with tags(tag):
         yield

@@ -53,29 +53,31 @@ async def nightly(
         async with alive():
             say("release: building it if it is not there")
             folder = str(Path(release).resolve() if release else await embedded_release())
-            say(f"catalog of {folder}: retrieval audit")
-            catalogued = await catalog(folder)
-            say("routing study: six routers of every backend")
-            study = await routing_study(folder, [*specs] or None, tasks)
-            record: dict[str, Any] = await factorial(
-                folder, [*specs] or None, judging, evidence, ask_scope, planner_language, tasks
-            )
-            record["audit_key"] = catalogued["audit_key"]
-            record |= {k: v for k, v in study.items() if k.startswith("routing_")}
-            record |= with_study(record, study)
-            if study["status"] != "completed":
-                reasons = "; ".join(x for x in (record["reason"], study["reason"]) if x)
-                record |= {"status": "incomplete", "reason": reasons}
-            record["seconds"] = round(time.monotonic() - started, 1)
-            runs.save(record["run"], record)
-            say("report: verification and results page")
-            with runs.marked(record):
-                made = await report(record["run"])
-    if not made["verification"]["ok"]:
-        problems = " ".join(made["verification"]["problems"][:5])
-        record |= {"status": "incomplete" if record["status"] == "incomplete" else "failed"}
-        record["reason"] = " ".join(x for x in (record["reason"], problems) if x)
-    record["disagreement_key"] = made["disagreement_key"]
-    record |= {"report": made["report"], "seconds": round(time.monotonic() - started, 1), "release": folder}
-    runs.save(record["run"], record)
+            run = runs.spec_of(Path(folder), specs, judging, evidence, tasks, ask_scope, planner_language)
+            with runs.alone(run.run_id):
+                say(f"catalog of {folder}: retrieval audit")
+                catalogued = await catalog(folder)
+                say("routing study: six routers of every backend")
+                study = await routing_study(folder, [*specs] or None, tasks)
+                record: dict[str, Any] = await factorial(
+                    folder, [*specs] or None, judging, evidence, ask_scope, planner_language, tasks
+                )
+                record["audit_key"] = catalogued["audit_key"]
+                record |= {k: v for k, v in study.items() if k.startswith("routing_")}
+                record |= with_study(record, study)
+                if study["status"] != "completed":
+                    reasons = "; ".join(x for x in (record["reason"], study["reason"]) if x)
+                    record |= {"status": "incomplete", "reason": reasons}
+                record["seconds"] = round(time.monotonic() - started, 1)
+                runs.save(record["run"], record)
+                say("report: verification and results page")
+                with runs.marked(record):
+                    made = await report(record["run"])
+                if not made["verification"]["ok"]:
+                    problems = " ".join(made["verification"]["problems"][:5])
+                    record |= {"status": "incomplete" if record["status"] == "incomplete" else "failed"}
+                    record["reason"] = " ".join(x for x in (record["reason"], problems) if x)
+                record["disagreement_key"] = made["disagreement_key"]
+                record |= {"report": made["report"], "seconds": round(time.monotonic() - started, 1), "release": folder}
+                runs.save(record["run"], record)
     return record

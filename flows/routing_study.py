@@ -37,6 +37,7 @@ from tasks_lib.scoring.routing_publish import publish_study, publish_trials
 from tasks_lib.scoring.routing_trials import METRICS
 from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.runners import WorkerLost
 from tasks_lib.store.schemas import ROUTE_TURNS, ROUTES, ROUTING_TABLE, ROUTING_USAGE
 from tasks_lib.store.settings import settings
 
@@ -102,7 +103,7 @@ async def compute_layers(run: RunSpec, invocation: str, trials: int, transcripts
         pair, label = (backend.name, str(router)), f"{backend.name} {router}" + (f" trial {trial}" if trial else "")
         try:
             key = await ensure_routes(run, backend, router, invocation, trial)
-        except (ProviderUnavailable, BackendMisconfigured) as error:
+        except (ProviderUnavailable, BackendMisconfigured, WorkerLost) as error:
             layers.missing[(*pair, f"trial {trial}" if trial else "")] = str(error)
             log.error("%s is not complete: %s", label, error)
             return
@@ -113,7 +114,7 @@ async def compute_layers(run: RunSpec, invocation: str, trials: int, transcripts
         pair = (backend.name, str(router))
         try:
             layers.turns[pair] = await ensure_turns(run, backend, router, invocation)
-        except ReplayFailed as error:
+        except (ReplayFailed, WorkerLost) as error:
             layers.missing[(*pair, "transcripts")] = str(error)
             log.error("%s %s has no transcripts: %s", *pair, error)
             return
@@ -220,7 +221,9 @@ async def routing_study(
         async with alive():
             folder = Path(release) if release else await embedded_release()
             run = runs.spec_of(folder, specs, tasks=tasks)
-            record = {"run": run.run_id, "release": run.release, **await run_routing_study(run, trials, transcripts)}
+            with runs.alone(run.run_id):
+                study = await run_routing_study(run, trials, transcripts)
+            record = {"run": run.run_id, "release": run.release, **study}
     if "routing_table_key" in record:
         store = ArtifactStore(settings().resolved_store_url)
         rows = headline_rows(store.read(ROUTING_TABLE, record["routing_table_key"]))

@@ -1,8 +1,11 @@
-"""Run records: `<home>/runs/<run id>/run.json`, and which run was the last. A record echoes the effective parameters."""
+"""Run records: `<home>/runs/<run id>/run.json`, which run was the last, and who is at work on one. A record echoes the effective
+parameters."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +20,10 @@ from tasks_lib.store.settings import settings
 
 class RunUnknown(ValueError):
     """No such run, or its record cannot be read."""
+
+
+class RunBusy(RuntimeError):
+    """Another process is at work on the run."""
 
 
 def runs_folder() -> Path:
@@ -65,14 +72,47 @@ def save(run_id: str, record: dict[str, Any]) -> None:
 
 @contextmanager
 def marked(record: dict[str, Any]) -> Iterator[None]:
-    """A run that fails inside is recorded as incomplete with the reason; the failure itself goes on to the caller."""
+    """A run that fails or is stopped inside is recorded as incomplete with the reason; the failure itself goes on to the caller."""
     try:
         yield
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+    except BaseException as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else "stopped; resume the run."
         record |= {"status": "incomplete", "reason": " ".join(x for x in (record.get("reason"), reason) if x)}
         save(str(record["run"]), record)
         raise
+
+
+_held: set[str] = set()  # runs that this process is at work on
+
+
+@contextmanager
+def alone(run_id: str) -> Iterator[None]:
+    """Be the only process of this home at work on a run; subflows of the flow that holds it come in too. Raises RunBusy.
+
+    The hold ends with the process, whatever ends it.
+    """
+    if run_id in _held:
+        yield
+        return
+    path = runs_folder() / f".{run_id}.at-work"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            raise RunBusy(
+                f"{run_id} is at work in process {stream.read().strip() or '(just started)'} already, expected nobody at it; wait for its "
+                "end, or stop it and run the same command again."
+            ) from None
+        stream.truncate(0)
+        stream.write(f"{os.getpid()}\n")
+        stream.flush()
+        _held.add(run_id)
+        try:
+            yield
+        finally:
+            _held.discard(run_id)
 
 
 def load(run_id: str = "") -> tuple[RunSpec, dict[str, Any]]:

@@ -20,6 +20,7 @@ from tasks_lib.models.transcripts import FAILED, KIND
 from tasks_lib.routing.layer import public_tasks
 from tasks_lib.store.jobs import Job
 from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.runners import ATTEMPTS, WorkerLost
 
 
 def test_p01_two_tasks_never_share_an_entry_and_a_key_is_demanded() -> None:
@@ -69,3 +70,28 @@ def test_m01_a_stage_is_run_once_whatever_its_calls_fail_with(embedded: Path, tm
     assert requests_of(in_turn(says("no route"), says("one too many")), 1, BudgetSpent) == 1
     assert (len(ledger.metas(FAILED)), ledger.count(KIND)) == (1, 1)
     ledger.close()
+
+
+def test_a_stage_survives_a_lost_worker_and_a_second_loss_names_it(tmp_path: Path) -> None:
+    """The job's process kills itself: once, and the artifact is made by the next one; twice, and the sentence says whose it was."""
+    from tasks_lib.store.artifacts import ArtifactStore
+    from tasks_lib.store.schemas import RELEASES
+    from tasks_lib.store.tasks import ensure, stage_task
+
+    store = ArtifactStore(str(tmp_path / "store"))
+    stage = stage_task("releases")
+
+    @flow
+    async def losing(deaths: int) -> None:
+        folder = tmp_path / f"deaths-{deaths}"
+        folder.mkdir()
+        arguments = {"folder": str(folder), "deaths": deaths}
+        ledger = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+        job = Job("test_store_runners:rows_or_death", "releases", f"{deaths:064}", store.url, ledger, "here", arguments)
+        await ensure(stage, job, "releases of somebody", here=False)
+
+    asyncio.run(losing(1))
+    assert store.ok(RELEASES, f"{1:064}")
+    with pytest.raises(WorkerLost, match=f"releases of somebody: {ATTEMPTS} worker processes ended"):
+        asyncio.run(losing(ATTEMPTS))
+    assert not store.ok(RELEASES, f"{ATTEMPTS:064}")

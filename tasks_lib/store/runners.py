@@ -11,27 +11,41 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import queue
 import re
+import signal
+import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 PROCESSES = "processes"
 DASK = "dask"
 _ADDRESS = re.compile(r"(tcp|tls)://\S+")
 CONNECT_SECONDS = 30
+ATTEMPTS = 2
+"""How often a job is given to a worker process, when each is lost with it."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class RunnerUnusable(RuntimeError):
     """No such runner, its package is missing, or no scheduler answers."""
 
 
+class WorkerLost(RuntimeError):
+    """Every worker process that had a job ended without a word: killed, or out of memory."""
+
+
 @dataclass(frozen=True)
 class Runner:
-    """An executor and how it is stopped, which waits for what runs."""
+    """An executor and how it is stopped: `close` waits for what runs, `end` ends it."""
 
     executor: Executor
     close: Callable[[], None]
+    end: Callable[[], None]
 
 
 def check_runner(name: str) -> str:
@@ -47,16 +61,82 @@ def check_runner(name: str) -> str:
 def open_runner(name: str) -> Runner:
     """Start the runner, one worker a core on this machine. Raises RunnerUnusable."""
     if check_runner(name) == PROCESSES:
-        pool = ProcessPoolExecutor(
-            os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn"), initializer=_quiet_worker
-        )
-        return Runner(pool, lambda: pool.shutdown(wait=True, cancel_futures=True))
+        workers = Processes(os.cpu_count() or 1)
+        return Runner(workers, workers.shutdown, workers.end)
     return _dask("" if name == DASK else name)
 
 
-def _quiet_worker() -> None:
+class Processes(Executor):
+    """Worker processes, started when first needed, each a pool of its own: one that is lost costs nobody but the job it had.
+
+    That job is given to a new worker once more; its second loss is raised as WorkerLost.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._threads = ThreadPoolExecutor(size, "dsabench-jobs")  # each waits for the job of one worker
+        self._free: queue.LifoQueue[ProcessPoolExecutor | None] = queue.LifoQueue()
+        for _ in range(size):
+            self._free.put(None)
+        self._size = size
+        self._ended = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """As executors do."""
+        return self._threads.submit(self._attempts, fn, *args, **kwargs)
+
+    def _attempts(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        lost: BrokenProcessPool | None = None
+        for _ in range(ATTEMPTS):
+            worker = self._free.get()
+            try:
+                worker = worker or _worker()
+                return worker.submit(fn, *args, **kwargs).result()
+            except BrokenProcessPool as error:
+                assert worker is not None
+                worker.shutdown(wait=False)
+                worker, lost = None, error
+                if self._ended:
+                    break
+            finally:
+                self._free.put(worker)
+        raise WorkerLost(
+            f"{ATTEMPTS} worker processes ended without a word at this job, expected one that comes to its end; something killed them, "
+            "most often for want of memory: free some and run the same command again."
+        ) from lost
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
+        """Stop the workers; what runs comes to its end, what waits is cancelled."""
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        for worker in [self._free.get() for _ in range(self._size)] if wait else []:
+            if worker is not None:
+                worker.shutdown(wait=True)
+
+    def end(self) -> None:
+        """Stop the workers, whatever they are at: what they completed is in ledger and store."""
+        self._ended = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.kill()
+        self.shutdown()
+
+
+def _worker() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare_worker)
+
+
+def _prepare_worker() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
+    threading.Thread(target=_follow, daemon=True, name="dsabench-parent").start()
+
+
+def _follow() -> None:
+    """End this worker with its parent, which may be killed without warning: nobody would ever tell the worker."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _dask(address: str) -> Runner:
@@ -81,10 +161,10 @@ def _dask(address: str) -> Runner:
     # Not "pure": two jobs of equal arguments are two jobs, and a job that fails is not tried again behind our back.
     executor = client.get_executor(pure=False, retries=0)
 
-    def close() -> None:
-        executor.shutdown(wait=True)
+    def close(wait: bool = True) -> None:
+        executor.shutdown(wait=wait)
         client.close()
         if cluster is not None:
             cluster.close()
 
-    return Runner(executor, close)
+    return Runner(executor, close, lambda: close(wait=False))

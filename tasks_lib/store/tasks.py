@@ -18,7 +18,7 @@ from prefect.context import TaskRunContext
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.jobs import Job, perform, perform_blocking
 from tasks_lib.store.keys import KeyUnavailable
-from tasks_lib.store.runners import Runner, open_runner
+from tasks_lib.store.runners import Runner, WorkerLost, open_runner
 from tasks_lib.store.schemas import TABLES
 from tasks_lib.store.settings import settings
 
@@ -47,12 +47,12 @@ def worker_pool() -> Executor:
     return _RUNNER.executor
 
 
-def close_pool() -> None:
-    """Stop the workers."""
+def close_pool(at_once: bool = False) -> None:
+    """Stop the workers, after what they are at or at once."""
     global _RUNNER
     if _RUNNER is not None:
-        _RUNNER.close()
-        _RUNNER = None
+        runner, _RUNNER = _RUNNER, None
+        (runner.end if at_once else runner.close)()
 
 
 def stage_task(name: str) -> Task[..., Any]:
@@ -66,11 +66,20 @@ def stage_task(name: str) -> Task[..., Any]:
     async def stage(key: str, job: Job, here: bool) -> str:
         if here:
             await perform(job)
-        else:
+            return key
+        try:
             await asyncio.get_running_loop().run_in_executor(worker_pool(), perform_blocking, job)
+        except WorkerLost as error:
+            raise WorkerLost(f"{_label(name)}: {error}") from error
         return key
 
     return stage
+
+
+def _label(stage: str) -> str:
+    """What the task run is called in the dashboard: the stage, and whose."""
+    context = TaskRunContext.get()
+    return context.task_run.name if context is not None else stage
 
 
 async def ensure(stage: Task[..., Any], job: Job, label: str, here: bool) -> str:
