@@ -241,14 +241,20 @@ def cell_command(
 
 @app.command("report")
 def report_command(
-    run: Annotated[str, typer.Option(help="Run id; default: the last run.")] = "", json_: Json = False
+    run: Annotated[str, typer.Option(help="Run id; default: the last run.")] = "",
+    against: Annotated[str, typer.Option(help="Run it is set beside; default: the previous one of its release.")] = "",
+    json_: Json = False,
 ) -> None:
     """Verify a run and write its results page."""
 
     def work() -> dict[str, Any]:
         from flows.report import report
+        from tasks_lib.scoring.comparison import NotComparable
 
-        return run_flow(lambda: report(run))
+        try:
+            return run_flow(lambda: report(run, against))
+        except NotComparable as error:
+            raise BadUsage(str(error)) from error
 
     record = guarded(json_, work)
     good = bool(record["verification"]["ok"])

@@ -13,6 +13,7 @@ import polars as pl
 
 from flows import runs
 from flows.explain import Known, recorded
+from flows.runtime import say
 from flows.wanted import RunSpec
 from tasks_lib.scoring.comparison import (
     COLUMNS,
@@ -49,6 +50,23 @@ def previous(run: RunSpec) -> str:
         if spec.manifest == run.manifest and record.get("status") == "completed" and shared:
             found.append((at, path.parent.name))
     return max(found, default=(0, ""))[1]
+
+
+def beside(run: RunSpec, record: Mapping[str, Any], against: str = "") -> Comparison | None:
+    """A run beside `against`, or beside the previous completed run of its release; None where there is none, or the run is not complete.
+
+    Raises RunUnknown or NotComparable when `against` is named and cannot be compared.
+    """
+    if against:
+        return compare_runs(run.run_id, against)
+    other = previous(run) if record.get("status") == "completed" else ""
+    if not other:
+        return None
+    try:
+        return compare_runs(run.run_id, other)
+    except NotComparable as error:
+        say(f"report: without a comparison, since {error}")
+        return None
 
 
 def compare_runs(run_id: str, other_id: str, pairs: Mapping[str, str] | None = None) -> Comparison:

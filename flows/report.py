@@ -12,6 +12,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from pydantic import Field
 
 from flows import runs
+from flows.compare import beside
 from flows.layers import wanted_tasks
 from flows.verification import verify_run
 from flows.wanted import RunSpec, recorded_chains
@@ -19,6 +20,7 @@ from tasks_lib.evaluation.inputs import load
 from tasks_lib.protocol.vocabulary import DataAgent
 from tasks_lib.reporting.page import RunTables, write_page
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS
+from tasks_lib.scoring.comparison import Comparison
 from tasks_lib.scoring.disagreement import disagreement
 from tasks_lib.scoring.publish import read_episodes
 from tasks_lib.scoring.targets import episodes_of
@@ -81,7 +83,9 @@ def ensure_disagreement(run: RunSpec, record: dict[str, Any]) -> str:
         ledger.close()
 
 
-def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any] | None) -> RunTables:
+def tables_of(
+    run: RunSpec, record: dict[str, Any], verification: dict[str, Any] | None, comparison: Comparison | None = None
+) -> RunTables:
     """What the page is made from."""
     store = ArtifactStore(settings().resolved_store_url)
     manifest = dict(load(run.release).release.manifest)
@@ -111,40 +115,49 @@ def tables_of(run: RunSpec, record: dict[str, Any], verification: dict[str, Any]
         verification=verification,
         study={t.name: store.read(t, record[f"{t.name}_key"]) for t in STUDY if f"{t.name}_key" in record},
         baselines=frozenset(b.name for b in run.backends if b.offline),
+        comparison=comparison,
     )
 
 
-async def write_report(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
+async def write_report(run: RunSpec, record: dict[str, Any], against: str = "") -> dict[str, Any]:
     """Verify, judge under other rules, then write the page; returns {report, verification, disagreement_key}.
 
-    `report` is empty when the run may not be published.
+    `report` is empty when the run may not be published. `against`: run it is set beside; empty means the previous completed one of its
+    release, if there is one. Raises RunUnknown or NotComparable for a named one.
     """
+    comparison = beside(run, record, against)
     verification = await verify_run(run, record)
     page = runs.run_folder(run.run_id) / "report.html"
     key = ensure_disagreement(run, record) if verification["ok"] else ""
     record = {**record, "disagreement_key": key}
-    return {"report": _page(run, record, verification, page), "verification": verification, "disagreement_key": key}
+    return {"report": _page(run, record, verification, page, comparison), "verification": verification, "disagreement_key": key}
 
 
-def _page(run: RunSpec, record: dict[str, Any], verification: dict[str, Any], page: Path) -> str:
+def _page(
+    run: RunSpec, record: dict[str, Any], verification: dict[str, Any], page: Path, comparison: Comparison | None
+) -> str:
     """The page as a file: the good one, a draft beside it, or "" where there is nothing to show."""
     if verification["ok"] and record.get("status") == "completed":
-        write_page(tables_of(run, record, verification), page)
+        write_page(tables_of(run, record, verification, comparison), page)
         return str(page)
     if "metrics_key" not in record:
         return ""
-    return str(write_page(tables_of(run, record, verification), page.with_name("report-incomplete.html")))
+    draft = tables_of(run, record, verification, comparison)
+    return str(write_page(draft, page.with_name("report-incomplete.html")))
 
 
 @flow(name="report", flow_run_name="report {run}")
-async def report(run: Annotated[str, Field(strict=True)] = "") -> dict[str, Any]:
+async def report(
+    run: Annotated[str, Field(strict=True)] = "", against: Annotated[str, Field(strict=True)] = ""
+) -> dict[str, Any]:
     """Verify a run and write its results page.
 
     Args:
         run: Id of the run; empty means the last one.
+        against: Id of the run it is set beside; empty means the previous completed run of its release, if there is one.
     """
     spec, record = runs.load(run)
-    made = await write_report(spec, record)
+    made = await write_report(spec, record, against)
     if made["report"]:
         await create_link_artifact(
             Path(made["report"]).as_uri(), key="results-page", link_text="Results page", description=made["report"]

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks_lib.reporting import appendix, disagreement_section, figures, routing_section, tables
+from tasks_lib.reporting import appendix, comparison, disagreement_section, figures, routing_section, tables
 from tasks_lib.reporting.figures import Figure
 from tasks_lib.reporting.run_tables import ReportError, RunTables
 from tasks_lib.reporting.tables import headline_text
@@ -114,6 +114,9 @@ def sections(run: RunTables) -> list[Section]:
     if run.disagreement is not None:
         view = disagreement_section.disagreement(run)
         found.append(Section("rules", "Rules of comparing", disagreement_section.TEXT, views=(view,)))
+    if run.comparison is not None:
+        told = comparison.views(run.comparison)
+        found.append(Section("comparison", "Beside an earlier run", comparison.lead(run.comparison), views=told))
     audits = appendix.audits(run)
     if audits:
         found.append(

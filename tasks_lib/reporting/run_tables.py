@@ -13,6 +13,7 @@ import polars as pl
 
 from tasks_lib.protocol.records import Cell
 from tasks_lib.scoring.cells import grid
+from tasks_lib.scoring.comparison import Comparison
 
 COUNTS = tuple(f"{item}{part}" for item in ("model_calls", "sql_executions") for part in ("", "_made", "_unshared"))
 RECORD_KEYS = ("run", "release", "status", "reason", "backends", "cost", "manifest", *COUNTS)
@@ -69,6 +70,8 @@ class RunTables:
 
     `study`: further tables of the routing study by name (`reporting.routing_section`), those the run has.
 
+    `comparison`: the run beside an earlier one of its release, where there is one.
+
     Raises ReportError when the record lacks a key or a frame a column.
     """
 
@@ -84,6 +87,7 @@ class RunTables:
     study: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     verification: Mapping[str, Any] | None = None
     baselines: frozenset[str] = frozenset()
+    comparison: Comparison | None = None
     _cells: tuple[Cell, ...] = field(init=False, repr=False)
     _metric: dict[tuple[str, str, str, str], Ratio] = field(init=False, repr=False)
     _routing: dict[tuple[str, str, str], Ratio] = field(init=False, repr=False)
