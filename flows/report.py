@@ -130,7 +130,8 @@ async def write_report(run: RunSpec, record: dict[str, Any], against: str = "") 
     page = runs.run_folder(run.run_id) / "report.html"
     key = ensure_disagreement(run, record) if verification["ok"] else ""
     record = {**record, "disagreement_key": key}
-    return {"report": _page(run, record, verification, page, comparison), "verification": verification, "disagreement_key": key}
+    report = _page(run, record, verification, page, comparison)
+    return {"report": report, "verification": verification, "disagreement_key": key}
 
 
 def _page(
