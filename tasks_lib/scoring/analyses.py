@@ -1,40 +1,68 @@
 """Every matched analysis of the factorial beside the cells' own values and contrasts (PROTOCOL 14), as rows of `analyses`.
 
-Which cells and tasks an analysis looks at is data (`ANALYSES`). A fixed set of cells has a percentile interval of the shared draws;
-what describes a spread of configurations (medians, quartiles, ranges) or was picked by looking at the scores (maxima, best of 72)
-has none, and says so in `statistic` and `selected`.
+Which cells and tasks an analysis looks at is data (`ANALYSES`). A fixed set of cells has a percentile interval of the shared draws
+(see grids); what describes a spread of configurations or was picked by looking at the scores has none (see spreads).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from tasks_lib.protocol.records import Cell
-from tasks_lib.protocol.vocabulary import Corpus, DataAgent, Interaction, Planner, QueryMode, Router
-from tasks_lib.scoring.bootstrap import Counts, Floats, Interval, counts, distinct, interval, quotients, sums
-from tasks_lib.scoring.cells import grid, parse
-from tasks_lib.scoring.metrics import CELL_METRICS, HEADLINE, G, H, S, T, W, per_task, truth
+from tasks_lib.protocol.vocabulary import (
+    Behavior,
+    Corpus,
+    DataAgent,
+    Difficulty,
+    FailureStage,
+    Interaction,
+    Planner,
+    QueryMode,
+    Router,
+)
+from tasks_lib.scoring.bootstrap import counts
+from tasks_lib.scoring.cells import grid
+from tasks_lib.scoring.grids import OPEN as OPEN  # part of what an analysis is said by
+from tasks_lib.scoring.grids import Fixed, Grid, chosen, other_side, plain_row
+from tasks_lib.scoring.metrics import CELL_METRICS, HEADLINE, G, H, S, T, W, truth
+from tasks_lib.scoring.spreads import BEST_ROWS, SPREAD_ROWS, best, spread
+from tasks_lib.scoring.targets import LARGEST, SIZES
 
 LABEL, EDGES = truth("label_ok"), truth("edges_ok")
-METRICS = CELL_METRICS | {
-    "Graph-given-Set": (W * G, W * S),
-    "R+E-given-Graph": (W * G * T * H, W * G),
-    "R+E-given-Set": (W * G * T * H, W * S),
-    "Label-wrong-given-Set": (W * S * (1 - LABEL) * EDGES, W * S),
-    "Edges-wrong-given-Set": (W * S * LABEL * (1 - EDGES), W * S),
-    "Both-wrong-given-Set": (W * S * (1 - LABEL) * (1 - EDGES), W * S),
+STAGE = pl.col("failure_stage")
+UNSEEN = STAGE.eq(FailureStage.RETRIEVAL_MISS).cast(pl.Float64)
+UNCHOSEN = STAGE.eq(FailureStage.UNDER_SELECTION).cast(pl.Float64)
+STAGES = {
+    f"Failed: {stage}": (W * STAGE.eq(stage).cast(pl.Float64), W)
+    for stage in FailureStage
+    if stage != FailureStage.NONE
 }
-"""The cells' metrics, the transitions between gates, and which half of the graph gate failed where the set is right."""
+"""Share of the tasks whose primary failure stage it is; with R+E-Graph they add up to 1 (PROTOCOL 15)."""
+METRICS = (
+    CELL_METRICS
+    | {
+        "Graph-given-Set": (W * G, W * S),
+        "R+E-given-Graph": (W * G * T * H, W * G),
+        "R+E-given-Set": (W * G * T * H, W * S),
+        "Label-wrong-given-Set": (W * S * (1 - LABEL) * EDGES, W * S),
+        "Edges-wrong-given-Set": (W * S * LABEL * (1 - EDGES), W * S),
+        "Both-wrong-given-Set": (W * S * (1 - LABEL) * (1 - EDGES), W * S),
+        "Retriever-limited": (W * UNSEEN, W * (UNSEEN + UNCHOSEN)),
+        "Agent-limited": (W * UNCHOSEN, W * (UNSEEN + UNCHOSEN)),
+    }
+    | STAGES
+)
+"""The cells' metrics, transitions between gates, which half of the graph gate failed where the set is right, failure stages, and of
+routes that lack a required database the share that never saw it (retriever) and that saw it (agent; appendix G.1)."""
 
-Fixed = Mapping[str, str | tuple[str, ...]]
-OPEN = (str(QueryMode.FUSED), str(QueryMode.ROUTER))
 LLM_NEVER: Fixed = {"planner": str(Planner.LLM), "interaction": str(Interaction.NEVER)}
 LLM_ONCE: Fixed = {"planner": str(Planner.LLM), "interaction": str(Interaction.ONCE)}
+LOCAL: Fixed = {"query_mode": str(QueryMode.ROUTER)}
+"""Requests of the router's own; only there a wrong answer can be laid to the request."""
 REFERENCE: Fixed = {
     "router": str(Router.HERMES),
     "data_agent": str(DataAgent.ADAPTER),
@@ -43,13 +71,17 @@ REFERENCE: Fixed = {
 }
 """The one fixed cell whose transitions the paper shows."""
 ORDINARY = "ordinary"
+SIZE = pl.col("list_size").replace_strict(SIZES, default=LARGEST, return_dtype=pl.String)
 SCOPES: dict[str, pl.Expr] = {
     "all": pl.lit(True),
-    ORDINARY: pl.col("behavior") != "interactive",
-    "interactive": pl.col("behavior") == "interactive",
-    "sequential": pl.col("behavior") == "sequential",
-    **{str(c): pl.col("corpus") == str(c) for c in Corpus},
+    ORDINARY: pl.col("behavior") != Behavior.INTERACTIVE,
+    **{str(c): pl.col("corpus") == c for c in Corpus},
+    **{str(b): pl.col("behavior") == b for b in Behavior},
+    **{str(d): pl.col("difficulty") == d for d in Difficulty},
+    **{f"size={size}": SIZE.eq(size) for size in dict.fromkeys((*SIZES.values(), LARGEST))},
 }
+"""Tasks that are looked at and resampled. Both episodes of an interactive task are in the same ones."""
+CORPORA, BEHAVIORS = tuple(map(str, Corpus)), tuple(map(str, Behavior))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +144,9 @@ ANALYSES: tuple[Analysis, ...] = (
         "Tables 4, 6, 17, 25",
         (*HEADLINE, "Graph-given-Set", "R+E-given-Graph"),
         REFERENCE,
-        ("all", ORDINARY, *(str(c) for c in Corpus)),
+        tuple(SCOPES),
     ),
+    Analysis("reference cell, failures", "G.7", tuple(STAGES), REFERENCE, ("all", ORDINARY, *CORPORA, *BEHAVIORS)),
     Analysis(
         "routers and data agents",
         "Table 25 beyond its one cell",
@@ -159,95 +192,54 @@ ANALYSES: tuple[Analysis, ...] = (
         pooled=True,
         by=("router",),
     ),
+    Analysis("failures", "G.7", tuple(STAGES), {**LLM_NEVER, **LOCAL}, ("all", ORDINARY), by=("router", "data_agent")),
+    Analysis(
+        "failures, asking once", "G.7", tuple(STAGES), {**LLM_ONCE, **LOCAL}, ("all", "interactive"), by=("router",)
+    ),
+    Analysis(
+        "retriever or agent",
+        "G.1",
+        ("Retriever-limited", "Agent-limited"),
+        {**LLM_NEVER, **LOCAL},
+        (ORDINARY, *CORPORA),
+        pooled=True,
+        by=("router",),
+    ),
     *_differences(),
 )
 
 
-USED = tuple(dict.fromkeys([*HEADLINE, *(metric for a in ANALYSES for metric in a.metrics)]))
-
-
-class Grid:
-    """Numerators and denominators of one backend's cells in one scope, summed over its tasks and over each of its draws.
-
-    Every distinct column is resampled once, however many analyses look at it.
-    """
-
-    def __init__(self, episodes: pl.DataFrame, matrix: Counts, tasks: Sequence[str]) -> None:
-        place = {t: i for i, t in enumerate(tasks)}
-        parts = per_task(episodes, {m: METRICS[m] for m in USED}, ["cell_id"]).partition_by("cell_id", as_dict=True)
-        keys, columns = [], []
-        for (cell_id,), part in parts.items():
-            rows = part["task_id"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
-            for name in USED:
-                for side in "nd":
-                    column = np.zeros(len(tasks))
-                    column[rows] = part[f"{name}|{side}"].to_numpy()
-                    keys.append((str(cell_id), name, side))
-                    columns.append(column)
-        different, which = distinct(np.stack(columns, axis=1))
-        self._which = dict(zip(keys, which.tolist(), strict=True))
-        self._whole, self._drawn = different.sum(axis=0), sums(matrix, different)
-        self.draws = len(matrix)
-
-    def _sides(self, cells: Sequence[Cell], metric: str) -> tuple[list[int], list[int]]:
-        return (
-            [self._which[(c.cell_id, metric, "n")] for c in cells],
-            [self._which[(c.cell_id, metric, "d")] for c in cells],
-        )
-
-    def values(self, cells: Sequence[Cell], metric: str) -> Floats:
-        """Point values, [cells]; 0 for 0/0."""
-        top, bottom = (self._whole[side] for side in self._sides(cells, metric))
-        found: Floats = np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0)
-        return found
-
-    def _samples(self, cells: Sequence[Cell], metric: str) -> Floats:
-        """[cells, draws]; NaN for 0/0."""
-        top, bottom = self._sides(cells, metric)
-        return quotients(self._drawn[top], self._drawn[bottom])
-
-    def mean(self, cells: Sequence[Cell], metric: str, less: Sequence[Cell] = ()) -> Interval:
-        """Mean over cells, less that over their matched cells; draws with a zero denominator in any of them are dropped."""
-        samples, value = self._samples(cells, metric), self.values(cells, metric)
-        if less:
-            samples, value = samples - self._samples(less, metric), value - self.values(less, metric)
-        return interval(float(np.mean(value)), np.mean(samples, axis=0))
-
-    def pooled(self, cells: Sequence[Cell], metric: str) -> Interval:
-        """Summed numerators over summed denominators."""
-        sides = self._sides(cells, metric)
-        top, bottom = (float(self._whole[side].sum()) for side in sides)
-        drawn = [self._drawn[side].sum(axis=0, dtype=np.float64) for side in sides]
-        return interval(top / bottom if bottom else 0.0, quotients(drawn[0], drawn[1]))
-
-
-def chosen(cells: Iterable[Cell], fixed: Fixed) -> list[Cell]:
-    """Cells whose factors have the fixed values (one, or any of several)."""
-    wanted = {k: (v,) if isinstance(v, str) else v for k, v in fixed.items()}
-    return [c for c in cells if all(str(getattr(c, k)) in values for k, values in wanted.items())]
-
-
-def other_side(cell: Cell, factor: str, value: str) -> Cell:
-    """The cell that differs in one factor alone."""
-    parts = cell.cell_id.split(".")
-    parts[("backend", "router", "data_agent", "planner", "interaction", "query_mode").index(factor)] = value
-    return parse(".".join(parts))
+SPREAD_SCOPES = ("all", ORDINARY)
+"""Scopes in which configurations are set beside each other and the best are picked."""
+COLUMNS = (
+    *("cell_id", "task_id", "corpus", "behavior", "difficulty", "weight", "list_size"),
+    *("required", "correct", "ran", "s", "label_ok", "edges_ok", "g", "t", "h"),
+    *("asked", "released", "changed", "initial_s", "failure_stage"),
+)
+"""Columns of `episodes` that analyses read."""
 
 
 def analysis_rows(episodes: pl.DataFrame, backends: Sequence[str], draws: int, seed: int) -> list[dict[str, Any]]:
-    """Rows of `analyses` for backends whose 72 cells are all there; scopes without a task have none."""
+    """Rows of `analyses` for backends whose 72 cells are all there; scopes without a task have none.
+
+    A backend's rows rest on its own episodes alone, so that backends may be asked for one after the other; `spreads.ranges` of all
+    rows gives those over backends.
+    """
     found: list[dict[str, Any]] = []
+    episodes = episodes.select(COLUMNS)
     for scope, condition in SCOPES.items():
-        part = episodes.filter(condition)
-        tasks = sorted(part["task_id"].unique().to_list())
+        tasks = sorted(episodes.select(pl.col("task_id").filter(condition).unique())["task_id"])
         if not tasks:
             continue
         matrix = counts(len(tasks), draws, seed)
         for backend in backends:
-            values = Grid(part.filter(pl.col("backend") == backend), matrix, tasks)
-            rows = [r for a in ANALYSES if scope in a.scopes for r in _rows_of(a, values, backend)]
-            if scope in ("all", ORDINARY):
-                rows += _spread(values, backend) + _best(values, backend)
+            wanted = [a for a in ANALYSES if scope in a.scopes]
+            cells, metrics = _looked_at(wanted, scope, backend)
+            mine = episodes.filter(condition & pl.col("cell_id").is_in(cells))
+            values = Grid(mine, matrix, tasks, {m: METRICS[m] for m in metrics})
+            rows = [row for a in wanted for row in _rows_of(a, values, backend)]
+            if scope in SPREAD_SCOPES:
+                rows += spread(values, backend) + best(values, backend)
             for row in rows:
                 drawn = row["low"] is not None
                 row |= {"backend": backend, "scope": scope, "tasks": len(tasks)}
@@ -256,65 +248,53 @@ def analysis_rows(episodes: pl.DataFrame, backends: Sequence[str], draws: int, s
     return found
 
 
-def _row(
-    analysis: str, paper: str, subject: str, metric: str, statistic: str, value: float, cells: int
-) -> dict[str, Any]:
-    """A row without interval."""
-    named = {"analysis": analysis, "paper": paper, "subject": subject, "metric": metric, "statistic": statistic}
-    return {
-        **named,
-        "value": value,
-        "low": None,
-        "high": None,
-        "cells": cells,
-        "dropped": 0,
-        "selected": False,
-        "marginal": False,
-    }
-
-
-def _rows_of(a: Analysis, values: Grid, backend: str) -> list[dict[str, Any]]:
+def sides(a: Analysis, backend: str) -> tuple[list[Cell], list[Cell]]:
+    """The cells of an analysis, and the matched ones that are taken from them (none without a factor)."""
     cells = chosen(grid([backend]), {**a.cells, **({a.factor: a.high} if a.factor else {})})
+    return cells, [other_side(c, a.factor, a.low) for c in cells] if a.factor else []
+
+
+def _looked_at(analyses: Sequence[Analysis], scope: str, backend: str) -> tuple[list[str], list[str]]:
+    """(cell ids, metrics) that analyses need in a scope."""
+    metrics = [*HEADLINE] if scope in SPREAD_SCOPES else []
+    cells = [c.cell_id for c in grid([backend])] if scope in SPREAD_SCOPES else []
+    for a in analyses:
+        metrics += a.metrics
+        cells += [c.cell_id for side in sides(a, backend) for c in side]
+    return list(dict.fromkeys(cells)), list(dict.fromkeys(metrics))
+
+
+def _subjects(a: Analysis, backend: str) -> dict[str, list[Cell]]:
+    """The cells of each subject of an analysis: all of them, and those of each value of the factors in `by`."""
+    cells, _ = sides(a, backend)
     groups = {"all": cells} if a.factor or not a.by or a.pooled else {}
     for factor in a.by:
         for value in dict.fromkeys(str(getattr(c, factor)) for c in cells):
             groups[f"{factor}={value}"] = chosen(cells, {factor: value})
+    return groups
+
+
+def row_count(tasks: pl.DataFrame) -> int:
+    """Rows of a backend over these tasks, of which the columns of `episodes` are given that come from the release."""
+    count = 0
+    for scope, condition in SCOPES.items():
+        if tasks.filter(condition).height:
+            count += sum(len(_subjects(a, "any")) * len(a.metrics) for a in ANALYSES if scope in a.scopes)
+            count += SPREAD_ROWS + BEST_ROWS if scope in SPREAD_SCOPES else 0
+    return count
+
+
+def _rows_of(a: Analysis, values: Grid, backend: str) -> list[dict[str, Any]]:
+    statistic = "difference" if a.factor else "pooled" if a.pooled else "mean"
     rows = []
-    for subject, some in groups.items():
+    for subject, some in _subjects(a, backend).items():
         less = [other_side(c, a.factor, a.low) for c in some] if a.factor else []
         for metric in a.metrics:
             got = values.pooled(some, metric) if a.pooled else values.mean(some, metric, less)
-            statistic = "difference" if a.factor else "pooled" if a.pooled else "mean"
-            row = _row(a.name, a.paper, subject, metric, statistic, got.value, len(some))
+            row = plain_row(a.name, a.paper, subject, metric, statistic, got.value, len(some), a.cells)
+            row |= {"counted": values.counted([*some, *less], metric), "marginal": a.marginal}
+            if not a.factor:
+                row["numerator"], row["denominator"] = values.parts(some, metric)
             ends = (got.low, got.high) if got.dropped < values.draws else (None, None)
-            rows.append(row | {"low": ends[0], "high": ends[1], "dropped": got.dropped, "marginal": a.marginal})
-    return rows
-
-
-def _spread(values: Grid, backend: str) -> list[dict[str, Any]]:
-    """Median, quartiles and maximum over the 12 open cells of the LLM planner, by interaction (Tables 5 and 24)."""
-    rows = []
-    for interaction in Interaction:
-        fixed: Fixed = {"planner": str(Planner.LLM), "query_mode": OPEN, "interaction": str(interaction)}
-        cells = chosen(grid([backend]), fixed)
-        for metric in HEADLINE:
-            got = values.values(cells, metric)
-            q1, median, q3 = (float(v) for v in np.percentile(got, [25, 50, 75], method="linear"))
-            for statistic, value in (("median", median), ("q1", q1), ("q3", q3), ("maximum", float(got.max()))):
-                row = _row("configurations", "Tables 5, 24", f"interaction={interaction}", metric, statistic, value, 12)
-                rows.append(row | {"selected": statistic == "maximum"})
-    return rows
-
-
-def _best(values: Grid, backend: str) -> list[dict[str, Any]]:
-    """The four cells of the 72 with the highest R+E-Graph (ties in grid order): picked on these very scores (Tables 33-36)."""
-    cells = grid([backend])
-    scores = values.values(cells, "R+E-Graph")
-    rows = []
-    for rank, place in enumerate(np.lexsort((np.arange(len(cells)), -np.round(scores, 12)))[:4], 1):
-        cell = cells[place]
-        for metric in ("EA-Micro", "R+E-Graph"):
-            value = float(values.values([cell], metric)[0])
-            row = _row("best of 72", "Tables 33-36", cell.cell_id, metric, f"rank {rank}", value, 1)
-            rows.append(row | {"selected": True})
+            rows.append(row | {"low": ends[0], "high": ends[1], "dropped": got.dropped})
     return rows

@@ -1,6 +1,6 @@
 """Matched contrasts with their intervals (PROTOCOL 14): every other factor held fixed, the same draws on both sides.
 
-Which cells a contrast compares is data (`CONTRASTS`); how it is computed is `paired_mean_difference` of bootstrap.
+Which cells a contrast compares is data (`CONTRASTS`); how it is computed is `Grid.mean` of grids.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import polars as pl
 
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import DataAgent, Interaction, Planner, QueryMode, Router
-from tasks_lib.scoring.bootstrap import DRAWS, SEED, Floats, counts, intervals, paired_mean_difference, stack
-from tasks_lib.scoring.cells import grid, parse
+from tasks_lib.scoring.bootstrap import DRAWS, SEED, Counts, Floats, counts, intervals, stack
+from tasks_lib.scoring.cells import grid
+from tasks_lib.scoring.grids import Grid, Metrics, chosen, other_side
 from tasks_lib.scoring.metrics import CELL_METRICS, HEADLINE, ROUTING, per_task
 
 
@@ -106,17 +107,8 @@ CONTRASTS = (
 
 def matched_pairs(contrast: Contrast, backend: str) -> list[tuple[Cell, Cell]]:
     """(high, low) cells of one backend that differ in the factor alone."""
-    pairs = []
-    for cell in grid([backend]):
-        if str(getattr(cell, contrast.factor)) != contrast.high:
-            continue
-        if any(str(getattr(cell, name)) not in values for name, values in contrast.fixed.items()):
-            continue
-        parts = cell.cell_id.split(".")
-        place = ("backend", "router", "data_agent", "planner", "interaction", "query_mode").index(contrast.factor)
-        parts[place] = contrast.low
-        pairs.append((cell, parse(".".join(parts))))
-    return pairs
+    high = chosen(grid([backend]), {**contrast.fixed, contrast.factor: contrast.high})
+    return [(cell, other_side(cell, contrast.factor, contrast.low)) for cell in high]
 
 
 def _columns(
@@ -187,16 +179,26 @@ def contrast_intervals(
         if not tasks:
             continue
         wanted = [c for c in CONTRASTS if c.scope == scope]
-        columns = _columns(part, ["cell_id"], tasks, sorted({m for c in wanted for m in c.metrics}))
+        metrics = {m: CELL_METRICS[m] for m in sorted({m for c in wanted for m in c.metrics})}
         matrix = counts(len(tasks), draws, seed)
+        grids = {backend: _grid(part, backend, wanted, matrix, tasks, metrics) for backend in backends}
         for contrast in wanted:
             for backend in backends:
-                pairs = matched_pairs(contrast, backend)
+                high, low = zip(*matched_pairs(contrast, backend), strict=True)
                 for metric in contrast.metrics:
-                    sides = []
-                    for side in (0, 1):
-                        chosen = [columns[(pair[side].cell_id, metric)] for pair in pairs]
-                        sides.append((stack([c[:, 0] for c in chosen]), stack([c[:, 1] for c in chosen])))
-                    got = paired_mean_difference(matrix, sides[0], sides[1])
+                    got = grids[backend].mean(high, metric, low)
                     found.append(_row(f"{backend}: {contrast.name}", metric, scope, got, len(tasks), draws, seed))
     return found
+
+
+def _grid(
+    part: pl.DataFrame,
+    backend: str,
+    wanted: Sequence[Contrast],
+    matrix: Counts,
+    tasks: Sequence[str],
+    metrics: Metrics,
+) -> Grid:
+    """The cells of one backend that contrasts compare."""
+    cells = {c.cell_id for contrast in wanted for pair in matched_pairs(contrast, backend) for c in pair}
+    return Grid(part.filter(pl.col("cell_id").is_in(sorted(cells))), matrix, tasks, metrics)

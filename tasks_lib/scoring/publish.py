@@ -12,15 +12,15 @@ from typing import Any
 import polars as pl
 
 from tasks_lib.protocol.records import Cell
-from tasks_lib.scoring.analyses import SCOPES, analysis_rows
+from tasks_lib.scoring.analyses import SCOPES, analysis_rows, row_count
 from tasks_lib.scoring.contrasts import cell_intervals, contrast_intervals
 from tasks_lib.scoring.metrics import CELL_METRICS
-from tasks_lib.scoring.targets import Target, base_tasks
+from tasks_lib.scoring.spreads import EVERY, ranges
+from tasks_lib.scoring.targets import Target, Targets, base_tasks
 from tasks_lib.store.artifacts import ArtifactStore, conform
 from tasks_lib.store.keys import artifact_key, code_digest
-from tasks_lib.store.quality import validate
+from tasks_lib.store.quality import Bounds, validate
 from tasks_lib.store.schemas import ANALYSES, EPISODES, INTERVALS, METRICS, Table
-
 
 WHOLE = 72
 """Cells of a backend whose contrasts can be matched."""
@@ -47,8 +47,10 @@ def _checked(
     rows: int,
     allowed: Mapping[str, set[str]] | None = None,
     unit: Sequence[str] = (),
+    within: Mapping[str, Bounds] | None = None,
 ) -> None:
-    report = validate(table, frame, rows, allowed=allowed or {}, ranges=dict.fromkeys(unit, (0.0, 1.0)))
+    bounds: dict[str, Bounds] = {**dict.fromkeys(unit, (0.0, 1.0)), **(within or {})}
+    report = validate(table, frame, rows, allowed=allowed or {}, ranges=bounds)
     if not report.ok:
         raise QualityError(
             f"{table.stage} fails {', '.join(report.failures)}; nothing was published, run the cells again."
@@ -84,7 +86,7 @@ def publish(
     code = code_digest("tasks_lib/scoring")
     metrics_key = artifact_key("metrics@1", inputs, {"code": code})
     intervals_key = artifact_key("intervals@1", inputs, {"code": code, "draws": draws, "seed": seed})
-    analyses_key = artifact_key("analyses@1", inputs, {"code": code, "draws": draws, "seed": seed})
+    analyses_key = artifact_key(ANALYSES.stage, inputs, {"code": code, "draws": draws, "seed": seed})
     made = Published(
         metrics_key, intervals_key, analyses_key, len(cells) * len(targets), len(cells) * base_tasks(targets)
     )
@@ -106,8 +108,19 @@ def publish(
         rows += cell_intervals(episodes, draws, seed) + contrast_intervals(episodes, complete, draws, seed)
         found += analysis_rows(episodes, complete, draws, seed)
     store.write(INTERVALS, intervals_key, rows, inputs=inputs)
-    analyses = frame_of(ANALYSES, found)
-    _checked(ANALYSES, analyses, analyses.height, {"scope": set(SCOPES), "backend": whole})
+    over_backends = ranges(found)
+    analyses = frame_of(ANALYSES, found + over_backends)
+    _checked(
+        ANALYSES,
+        analyses,
+        len(whole) * row_count(Targets.of(targets).frame) + len(over_backends),
+        {"scope": set(SCOPES), "backend": whole | {EVERY}},
+        within={
+            **dict.fromkeys(("value", "low", "high"), (-1.0, 1.0)),
+            **dict.fromkeys(("numerator", "denominator", "counted"), (0.0, None)),
+            **dict.fromkeys(("tasks", "cells"), (1.0, None)),
+        },
+    )
     store.write(ANALYSES, analyses_key, analyses, inputs=inputs)
     return made
 

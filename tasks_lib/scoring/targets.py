@@ -47,6 +47,8 @@ class Target:
 
 
 SIZES = {1: "1", 2: "2-3", 3: "2-3", 4: "4-5", 5: "4-5"}
+LARGEST = "6-8"
+"""Cuts by how many databases the target list holds; LARGEST for all above."""
 
 
 class Targets(tuple[Target, ...]):
@@ -105,7 +107,7 @@ class Targets(tuple[Target, ...]):
                 "corpus": [str(t.corpus) for t in seen.values()],
                 "behavior": [str(t.behavior) for t in seen.values()],
                 "difficulty": [str(t.difficulty) for t in seen.values()],
-                "size": [SIZES.get(t.list_size, "6-8") for t in seen.values()],
+                "size": [SIZES.get(t.list_size, LARGEST) for t in seen.values()],
             }
         )
 
