@@ -24,7 +24,6 @@ from typing import ParamSpec, TypeVar
 PROCESSES = "processes"
 DASK = "dask"
 _ADDRESS = re.compile(r"(tcp|tls)://\S+")
-CONNECT_SECONDS = 30
 ATTEMPTS = 2
 """How often a job is given to a worker process, when each is lost with it."""
 P = ParamSpec("P")
@@ -63,7 +62,10 @@ def open_runner(name: str) -> Runner:
     if check_runner(name) == PROCESSES:
         workers = Processes(os.cpu_count() or 1)
         return Runner(workers, workers.shutdown, workers.end)
-    return _dask("" if name == DASK else name)
+    from tasks_lib.store.dask_workers import DaskWorkers
+
+    elsewhere = DaskWorkers("" if name == DASK else name)
+    return Runner(elsewhere, elsewhere.shutdown, elsewhere.end)
 
 
 class Processes(Executor):
@@ -137,34 +139,3 @@ def _follow() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-def _dask(address: str) -> Runner:
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise RunnerUnusable(
-            f"runner {DASK} needs the package distributed, found none; install it with pip install '.[scale]'."
-        ) from error
-    cluster = None
-    if not address:
-        cluster = LocalCluster(
-            n_workers=os.cpu_count() or 1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        )
-    try:
-        client = Client(cluster or address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except OSError as error:
-        raise RunnerUnusable(
-            f"no Dask scheduler answers at {address} within {CONNECT_SECONDS} s, expected a running one; start it, or leave "
-            "--runner out."
-        ) from error
-    # Not "pure": two jobs of equal arguments are two jobs, and a job that fails is not tried again behind our back.
-    executor = client.get_executor(pure=False, retries=0)
-
-    def close(wait: bool = True) -> None:
-        executor.shutdown(wait=wait)
-        client.close()
-        if cluster is not None:
-            cluster.close()
-
-    return Runner(executor, close, lambda: close(wait=False))
