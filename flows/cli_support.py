@@ -7,6 +7,7 @@ usage. Does not belong here: commands (`cli`, `cli_build`, `cli_review`).
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -46,6 +47,10 @@ RunnerOption = Annotated[
         help="Where work of offline policies runs: processes, dask (a local cluster) or tcp://HOST:PORT of a Dask scheduler.",
     ),
 ]
+
+
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
+"""What is the matter with a disk, and not with us."""
 
 
 class BadUsage(ValueError):
@@ -136,10 +141,22 @@ def guarded(as_json: bool, work: Callable[[], dict[str, Any]]) -> dict[str, Any]
         message, code = f"{error} Nothing already computed is lost.", 1
     except Exception as error:
         # A fault of ours: the traceback is for the report of it; the last line of stdout stays one JSON object.
-        traceback.print_exc()
-        message, code = f"unexpected {type(error).__name__}: {error}. Nothing already computed is lost.", 1
+        message, code = _told_by_the_disk(error), 1
+        if not message:
+            traceback.print_exc()
+            message = f"unexpected {type(error).__name__}: {error}. Nothing already computed is lost."
     _say(as_json, message)
     raise typer.Exit(code)
+
+
+def _told_by_the_disk(error: Exception) -> str:
+    """One sentence where the disk is full or may not be written, "" where something else is the matter."""
+    if not isinstance(error, OSError) or error.errno not in DISK:
+        return ""
+    return (
+        f"{error.filename or 'a file'} cannot be used ({error.strerror}), expected a disk with room and the right to write; mend that "
+        "and run the same command again. Nothing already computed is lost."
+    )
 
 
 def _say(as_json: bool, message: str) -> None:
@@ -163,7 +180,7 @@ def _end() -> None:
     """Kill every process that this one started; the last resort of a command that was told to stop."""
     import psutil
 
-    print(SENTENCE, file=sys.stderr, flush=True)
+    _say("--json" in sys.argv, SENTENCE)
     for process in psutil.Process().children(recursive=True):
         process.kill()
 

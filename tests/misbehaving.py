@@ -108,13 +108,18 @@ class Misbehaving:
     outage_over: bool = False
     calm: bool = False
     _times: Counter[str] = field(default_factory=Counter)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Condition = field(default_factory=threading.Condition)
 
     def forget(self) -> None:
         """Begin anew: an empty log, and every fault of the moment is still to come."""
         with self._lock:
             self.log.clear()
             self._times.clear()
+
+    def wait_for(self, requests: int, seconds: float) -> bool:
+        """Wait until so many requests have arrived in all; False when they did not in time."""
+        with self._lock:
+            return self._lock.wait_for(lambda: len(self.log) >= requests, seconds)
 
     def fault_of(self, name: str) -> str:
         """The fault that belongs to a request digest."""
@@ -132,6 +137,7 @@ class Misbehaving:
             brief = fault in TRANSIENT or (fault in OUTAGES and not self.outage_over)
             hit = brief and not self.calm and times <= LENGTH.get(fault, 1)
             self.log.append(Seen(name, fault, not hit and fault not in {"refused", "overflow", "rejected"}))
+            self._lock.notify_all()
         if hit:
             self._fail(stub, fault)
         else:

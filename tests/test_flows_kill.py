@@ -1,4 +1,7 @@
-"""A factorial killed without warning, twice, and run again: the same tables, and nothing that was completed is made twice."""
+"""A factorial told to stop, killed without warning twice, and run again: the same tables, and nothing completed is made twice.
+
+The whole chain, at 20 moments: `test_flows_kill_grid`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ import pytest
 from conftest import DSABENCH, SMALL_TASKS, TFIDF, SmallRun, dsabench_process
 
 from flows import runs
+from flows.stopping import SENTENCE
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.schemas import EPISODES, INTERVALS, METRICS
 from tasks_lib.store.settings import settings
@@ -50,26 +54,42 @@ def done_items(ledger: Path) -> dict[str, tuple[str, int, float, str]]:
         return {key: (kind, attempt, completed, run) for key, kind, attempt, completed, run in rows}
 
 
-def killed_when(reached: Callable[[], bool], command: list[str], own: dict[str, str], log: Path) -> None:
-    """Start the command and SIGKILL its whole process group as soon as `reached`; nothing of it is left."""
+def signalled_when(
+    reached: Callable[[], bool], number: signal.Signals, command: list[str], own: dict[str, str], log: Path
+) -> int:
+    """Start the command and signal it as soon as `reached`: SIGKILL its whole process group, anything else itself alone.
+
+    Its exit code; nothing of it is left.
+    """
     with log.open("ab") as output:
         process = subprocess.Popen(command, env=own, stdout=output, stderr=output, start_new_session=True)
     end = time.monotonic() + 240
     try:
         while not reached():
-            assert process.poll() is None, f"ended before it could be killed:\n{log.read_text()[-2000:]}"
+            assert process.poll() is None, f"ended before the signal:\n{log.read_text()[-2000:]}"
             assert time.monotonic() < end, f"the point was not reached:\n{log.read_text()[-2000:]}"
             time.sleep(0.05)
         family = psutil.Process(process.pid).children(recursive=True)
+        if number != signal.SIGKILL:
+            process.send_signal(number)
+            process.wait(60)
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
-    assert process.returncode == -signal.SIGKILL
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
     _, alive = psutil.wait_procs(family, timeout=20)
     assert not alive, [p.cmdline() for p in alive]
+    return process.returncode
 
 
-def test_killed_twice_and_run_to_the_end(small_run: SmallRun, own: dict[str, str], tmp_path: Path) -> None:
+def under_way(prefect: Path) -> list[tuple[str, str]]:
+    """Name and state of flow runs that Prefect takes to be at work."""
+    with closing(sqlite3.connect(prefect / "prefect.db")) as connection:
+        query = "SELECT name, state_type FROM flow_run WHERE state_type IN ('RUNNING', 'PENDING')"
+        return [(str(name), str(state)) for name, state in connection.execute(query)]
+
+
+def test_stopped_once_killed_twice_and_run_to_the_end(small_run: SmallRun, own: dict[str, str], tmp_path: Path) -> None:
     ledger, log = tmp_path / "ledger.sqlite", tmp_path / "log"
     arguments = ["factorial", "--release", str(small_run.release), "--tasks", str(SMALL_TASKS), "--json"]
     arguments += ["--backend", json.dumps(TFIDF)]
@@ -77,12 +97,28 @@ def test_killed_twice_and_run_to_the_end(small_run: SmallRun, own: dict[str, str
     mine, shared = ArtifactStore(own["DSABENCH_STORE_URL"]), ArtifactStore(settings().resolved_store_url)
     episodes = Path(mine.root) / "episodes"
 
-    killed_when(lambda: len(done_items(ledger)) >= 40, command, own, log)
+    assert (
+        signalled_when(lambda: len(done_items(ledger)) >= 10, signal.SIGTERM, command, own, log) == 128 + signal.SIGTERM
+    )
+    assert json.loads(log.read_text().splitlines()[-1]) == {"status": "failed", "error": SENTENCE}
+    assert "Traceback" not in log.read_text()
+    assert under_way(tmp_path / "prefect") == []
+    record = runs.load(small_run.id)[1]
+    assert (record["status"], record["reason"]) == ("incomplete", "stopped; resume the run.")
+    stopped = done_items(ledger)
+
+    def reached() -> bool:
+        return len(done_items(ledger)) >= max(40, len(stopped) + 10)
+
+    assert signalled_when(reached, signal.SIGKILL, command, own, log) == -signal.SIGKILL
     in_layers = done_items(ledger)
-    assert len(in_layers) >= 40
+    assert {k: v for k, v in in_layers.items() if k in stopped} == stopped
     assert not episodes.exists()
 
-    killed_when(lambda: len(list(episodes.glob("*.parquet"))) >= 20, command, own, log)
+    def scoring() -> bool:
+        return len(list(episodes.glob("*.parquet"))) >= 20
+
+    assert signalled_when(scoring, signal.SIGKILL, command, own, log) == -signal.SIGKILL
     in_cells = done_items(ledger)
     # A cell is done with both of its tables: the kill may fall between them, and that cell starts again.
     cells = len(set(mine.committed(EPISODES)) & set(mine.committed(METRICS)))
@@ -97,7 +133,7 @@ def test_killed_twice_and_run_to_the_end(small_run: SmallRun, own: dict[str, str
     finished = done_items(ledger)
     # What was completed before a kill keeps its time, its attempt and who paid for it: it was not made again.
     assert {k: v for k, v in finished.items() if k in in_cells} == in_cells
-    assert max(attempt for _, attempt, _, _ in finished.values()) <= 3
+    assert max(attempt for _, attempt, _, _ in finished.values()) <= 4
     for kind in ("model_call", "sql_execution"):
         made = sum(v[0] == kind for v in finished.values()) - sum(v[0] == kind for v in in_cells.values())
         assert said.json[f"{kind}s_made"] == made

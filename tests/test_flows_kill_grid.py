@@ -207,6 +207,9 @@ def begun(command: list[str], home: Path, log: Path) -> subprocess.Popen[bytes]:
         k: v for k, v in os.environ.items() if k == "DSABENCH_DATA" or not k.startswith(("DSABENCH_", "PREFECT_"))
     }
     environment |= {"DSABENCH_HOME": str(home), "PYTHONPATH": str(PROJECT), "HF_HUB_OFFLINE": "1"}
+    environment["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = (
+        "1200"  # for a machine that has other things to do
+    )
     with log.open("wb") as output:
         return subprocess.Popen(
             command, env=environment, stdout=output, stderr=output, start_new_session=True, cwd=home

@@ -14,7 +14,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -133,10 +132,7 @@ def leased(folder: Path) -> int:
 def kill_after(requests: int, pid: int, behave: Misbehaving) -> None:
     """SIGKILL the worker when so many more requests have arrived."""
     wanted = len(behave.log) + requests
-    end = time.monotonic() + 300
-    while len(behave.log) < wanted:
-        assert time.monotonic() < end, f"the worker asked {len(behave.log)} times, expected {wanted}"
-        time.sleep(0.002)
+    assert behave.wait_for(wanted, 300), f"the worker asked {len(behave.log)} times, expected {wanted}"
     os.kill(pid, signal.SIGKILL)
 
 

@@ -37,7 +37,7 @@ class ArtifactRefused(ValueError):
 
 
 class StoreUnavailable(RuntimeError):
-    """A remote store does not answer, or refuses: it says nothing of what is done."""
+    """A remote store does not answer, or one cannot be written: it says nothing of what is done."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,11 @@ def _unavailable(url: str, error: OSError) -> StoreUnavailable:
     )
 
 
+_SEEN: dict[str, dict[str, tuple[Any, str]]] = {}
+"""By store and path: what was seen of a file (size, times, inode, mode) and its digest. One memory for all local stores of a process, since
+every stage opens the store anew and would read every file again."""
+
+
 class ArtifactStore:
     """Artifacts below one fsspec URL, resolved once (a relative path becomes absolute)."""
 
@@ -148,7 +153,7 @@ class ArtifactStore:
         self.local = "file" in (self.fs.protocol if isinstance(self.fs.protocol, tuple) else (self.fs.protocol,))
         self.root = str(Path(root).resolve()) if self.local else root
         self.url = self.root if self.local else raw
-        self._seen: dict[str, tuple[Any, str]] = {}
+        self._seen = _SEEN.setdefault(self.url, {}) if self.local else {}
 
     @contextlib.contextmanager
     def _reached(self, writing: bool = False) -> Iterator[None]:
@@ -217,12 +222,19 @@ class ArtifactStore:
             if not self.local:
                 self.fs.pipe_file(path, data)
                 return
-        temporary = f"{folder}/.tmp-{uuid.uuid4().hex}"
-        with open(temporary, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
+        temporary = Path(folder) / f".tmp-{uuid.uuid4().hex}"
+        try:
+            with open(temporary, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise StoreUnavailable(
+                f"the artifact store {self.root} cannot be written ({error.strerror}), expected a disk with room and the right to write; "
+                "mend that and run the same command again."
+            ) from error
 
     def write(
         self,
