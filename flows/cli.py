@@ -257,13 +257,17 @@ def report_command(
             raise BadUsage(str(error)) from error
 
     record = guarded(json_, work)
-    good = bool(record["verification"]["ok"])
+    found = record["verification"]
+    status = ("completed" if found["complete"] else "incomplete") if found["ok"] else "failed"
+    page = f"results page: {record['report'] or 'none'}"
     finish(
-        json_,
-        {"status": "completed" if good else "failed", **record},
-        f"results page: {record['report'] or 'none'}",
-        good,
+        json_, {"status": status, **record}, "\n".join((page, *_faults(record["run"], found))), status == "completed"
     )
+
+
+def _faults(run: str, verification: dict[str, Any]) -> list[str]:
+    missing = [] if verification["complete"] else [f"run {run} is incomplete: {verification['reason']}"]
+    return [*verification["problems"], *missing]
 
 
 @app.command()
@@ -278,7 +282,8 @@ def verify(run: Annotated[str, typer.Option(help="Run id; default: the last run.
         return run_flow(lambda: verify_run(spec, record))
 
     report = guarded(json_, work)
-    finish(json_, report, "ok" if report["ok"] else "\n".join(report["problems"]), bool(report["ok"]))
+    faults = _faults(report["run"], report)
+    finish(json_, report, "\n".join(faults) or "ok", not faults)
 
 
 @app.command()

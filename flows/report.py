@@ -141,7 +141,7 @@ def _page(
     if verification["ok"] and record.get("status") == "completed":
         write_page(tables_of(run, record, verification, comparison), page)
         return str(page)
-    if "metrics_key" not in record:
+    if "metrics_key" not in record or not verification["readable"]:
         return ""
     draft = tables_of(run, record, verification, comparison)
     return str(write_page(draft, page.with_name("report-incomplete.html")))

@@ -32,7 +32,7 @@ from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.ledgers import Ledger
-from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, METRICS, PLANS, RELEASES, ROUTES
+from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, INTERVALS, METRICS, PLANS, RELEASES, ROUTES, TABLES
 from tasks_lib.store.settings import settings
 
 Chains = Mapping[tuple[str, Router], ChainKeys]
@@ -43,7 +43,8 @@ SHOWN = 20
 async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
     """The verification report of a run, also written beside its record, whose status follows it (see `_marked`).
 
-    `ok`: nothing was found in what is there; `complete`: the run has no stage that its record says is missing.
+    `ok`: nothing was found in what is there. `complete`: the record says of nothing that it is missing, else `reason` says what.
+    `readable`: every table and partition of the run can be read.
     """
     store, inputs = ArtifactStore(settings().resolved_store_url), load(run.release)
     keys: dict[str, str] = record.get("cell_keys", {})
@@ -74,7 +75,10 @@ async def verify_run(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
         ledger.close()
     report["leak_findings"] = len(findings)
     problems += [f"leak: {f.kind} {f.found!r} was shown to a {f.audience} (… {f.excerpt} …)." for f in findings[:SHOWN]]
-    report |= {"ok": not problems, "complete": complete, "problems": problems}
+    report |= {"ok": not problems, "complete": complete, "readable": not missing, "problems": problems}
+    report["reason"] = (
+        "" if complete else record.get("reason") or "no reason is recorded; resume it with `dsabench run`."
+    )
     write_json(runs.run_folder(run.run_id) / "verification.json", report)
     _marked(run, record, problems)
     return report
@@ -106,8 +110,13 @@ def _another_release(run: RunSpec) -> list[str]:
 def _missing(store: ArtifactStore, record: Mapping[str, Any], chains: Chains) -> list[str]:
     """What verification reads and the store does not hold: tables, partitions, layers."""
     problems = []
-    if "metrics_key" in record and not store.ok(METRICS, record["metrics_key"]):
-        problems.append("the run's table of metrics is missing or damaged; run again to write it anew.")
+    named = {f"{name}_key": table for name, table in (*TABLES.items(), ("routing_intervals", INTERVALS))}
+    tables = [name for name, table in named.items() if record.get(name) and not store.ok(table, record[name])]
+    if tables:
+        problems.append(
+            f"{len(tables)} tables of the run are missing, damaged or of another version (first {tables[0].removesuffix('_key')}); run "
+            "again to write them anew."
+        )
     lost = [c for c, k in record.get("cell_keys", {}).items() if not store.ok(EPISODES, k)]
     if lost:
         problems.append(
