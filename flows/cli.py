@@ -170,7 +170,13 @@ def routing_study_command(
         return run_flow(lambda: routing_study(folder, specs or None, tasks, max_calls, max_cost, trials, transcripts))
 
     record = guarded(json_, work)
-    finish(json_, record, json.dumps(record, indent=1), record["status"] == "completed")
+    finish(json_, record, _study_text(record), record["status"] == "completed")
+
+
+def _study_text(record: dict[str, Any]) -> str:
+    from flows.routing_study import table_text
+
+    return table_text(record)
 
 
 @app.command("factorial")

@@ -1,7 +1,8 @@
 """What a run would do: items wanted and done by backend and stage, and the calls, tokens and cost the rest should take. Runs nothing.
 
 An item is a row of its stage's table. A stage that is done tells its rows; of one that is not, what its done inputs decide is
-counted and the rest is bounded, so that the number is exact or marked as a most.
+counted and the rest is bounded, so that the number is exact or marked as a most. A run says the same before it starts (`announce`),
+without the estimates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from flows import runs
 from flows.benchmark import embedded_release
 from flows.cell import cell_done
 from flows.estimates import Size, expected, layer_size, price_of, router_sizes
+from flows.explain import changed_fields
 from flows.layers import wanted_tasks
+from flows.runtime import say
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, routes_key
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
@@ -151,28 +154,98 @@ def _decided(
     asked, released = (tasks.branches, False), (tasks.branches, False)
     if store.ok(ASKS, chain.asks):
         # Only questions on interactive tasks are released an answer; the table does not tell which those are.
-        asks = min(int(store.read(ASKS, chain.asks)["ask"].sum()), tasks.interactive)
+        asks = min(int(store.read(ASKS, chain.asks, ["ask"])["ask"].sum()), tasks.interactive)
         asked = (2 * asks, ask_scope == "interactive" or not asks)
         released = (asked[0], not asked[0])
     if store.ok(RELEASES, chain.releases):
-        released = (int(store.read(RELEASES, chain.releases)["released"].sum()), True)
+        released = (int(store.read(RELEASES, chain.releases, ["released"])["released"].sum()), True)
     planned = (2 * (tasks.tasks + released[0]), False)
     if store.ok(ROUTES, chain.routes) and store.ok(ROUTES, chain.clarified):
-        frames = [store.read(ROUTES, key) for key in (chain.routes, chain.clarified)]
+        frames = [store.read(ROUTES, key, ["selected"]) for key in (chain.routes, chain.clarified)]
         planned = (2 * sum(int((frame["selected"].list.len() > 1).sum()) for frame in frames), True)
     return asked, released, planned
 
 
-def stored_calls(ledger: Ledger, backend: str) -> Counter[str]:
-    """Model calls of a backend in the ledger, by the layer they are booked under: what a run that was stopped left."""
+def stored_calls(ledger: Ledger) -> Counter[tuple[str, str]]:
+    """Model calls in the ledger by backend and the layer they are booked under: what a run that was stopped left."""
     query = sa.select(items.c.meta).where(items.c.kind == KIND, items.c.state == "done")
-    found: Counter[str] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
     with ledger.engine.connect() as connection:
-        for row in connection.execute(query):
+        for row in connection.execution_options(yield_per=10_000).execute(query):
             meta = json.loads(row.meta)
-            if meta.get("backend") == backend:
-                found[meta["layer"]] += 1
+            found[(meta.get("backend", ""), meta["layer"])] += 1
     return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one backend wants and has: stages in order, cells last, and items to do by layer as `estimates` names layers."""
+
+    stages: list[Stage]
+    todo: Counter[str]
+
+    @property
+    def layers(self) -> int:
+        return sum(s.layers for s in self.stages[:-1])
+
+    @property
+    def layers_done(self) -> int:
+        return sum(s.layers_done for s in self.stages[:-1])
+
+    @property
+    def done(self) -> bool:
+        cells = self.stages[-1]
+        return self.layers == self.layers_done and cells.wanted == cells.done
+
+
+def plan_of(run: RunSpec, study: bool = True) -> dict[str, Plan]:
+    """The plan of every backend, by name. `study`: the routers of the routing study too. Looks at the release and the store alone."""
+    store = ArtifactStore(settings().resolved_store_url)
+    contracts = [load(run.release).contracts[t] for t in wanted_tasks(run)]
+    interactive = sum(c.behavior is Behavior.INTERACTIVE for c in contracts)
+    counted = _Tasks(len(contracts), interactive, sum(len(c.unit_ids) for c in contracts))
+    return {backend.name: Plan(*stages_of(run, backend, counted, store, study)) for backend in run.backends}
+
+
+def _note_stored(plans: Mapping[str, Plan], ledger: Ledger) -> None:
+    stored = stored_calls(ledger)
+    for name, plan in plans.items():
+        for stage in plan.stages:
+            stage.calls_stored = stored[(name, BOOKED.get(stage.name, stage.name))]
+
+
+def announce(run: RunSpec, study: bool = True) -> None:
+    """Say, before anything starts, what is wanted, done and to run by backend and stage, and which changes a recorded run is run
+    again for."""
+    plans = plan_of(run, study)
+    layers, cells = sum(p.layers for p in plans.values()), sum(p.stages[-1].wanted for p in plans.values())
+    if all(plan.done for plan in plans.values()):
+        say(f"plan of {run.run_id}: nothing to run, {layers} layers and {cells} cells are done")
+        return
+    ledger = Ledger(settings().resolved_ledger_url)
+    try:
+        _note_stored(plans, ledger)
+    finally:
+        ledger.close()
+    say(f"plan of {run.run_id}: {len(wanted_tasks(run))} tasks; items of each stage:")
+    for line in table(plans):
+        say(f"  {line}")
+    for line in reasons(run):
+        say(f"  {line}")
+
+
+def reasons(run: RunSpec) -> list[str]:
+    """Why a run does again what was done before: requests that its release revised, fields of keys that today's code changes."""
+    lines = []
+    revision = load(run.release).release.manifest.get("revision")
+    if revision:
+        new, gone = revision["rerun"], len(revision["deleted"])
+        named = f" ({', '.join(new[:3])}{' …' if len(new) > 3 else ''})" if new else ""
+        lines.append(
+            f"the release revises {revision['parent'][:12]}: {len(new)} requests are new{named}, {gone} tasks are gone; of all other tasks "
+            "every layer is made anew from the calls stored for its parent, none of which is made again"
+        )
+    return [*lines, *(f"{stage} again: {', '.join(fields)}" for stage, fields in changed_fields(run).items())]
 
 
 async def dry(
@@ -191,37 +264,30 @@ async def dry(
     """
     release = Path(folder) if folder else await embedded_release()
     run = runs.spec_of(release, backends, judge, evidence, tasks, ask_scope, planner_language)
-    store = ArtifactStore(settings().resolved_store_url)
-    contracts = [load(run.release).contracts[t] for t in wanted_tasks(run)]
-    interactive = sum(c.behavior is Behavior.INTERACTIVE for c in contracts)
-    counted = _Tasks(len(contracts), interactive, sum(len(c.unit_ids) for c in contracts))
+    plans = plan_of(run, study)
     found: dict[str, Any] = {}
     ledger = Ledger(settings().resolved_ledger_url)
+    _note_stored(plans, ledger)
     measured: dict[str, dict[Router, Size]] = {}
     for backend in run.backends:
-        stages, todo = stages_of(run, backend, counted, store, study)
-        stored = stored_calls(ledger, backend.name)
-        for stage in stages:
-            stage.calls_stored = stored[BOOKED.get(stage.name, stage.name)]
-        cells = stages[-1]
+        plan = plans[backend.name]
+        cells = plan.stages[-1]
         found[backend.name] = {
-            "layers": {
-                "wanted": sum(s.layers for s in stages[:-1]),
-                "done": sum(s.layers_done for s in stages[:-1]),
-            },
-            "stages": [s.as_json() for s in stages],
+            "layers": {"wanted": plan.layers, "done": plan.layers_done},
+            "stages": [s.as_json() for s in plan.stages],
             "cells": cells.wanted,
             "cells_done": cells.done,
-            "model_calls_at_most": sum(s.calls_at_most for s in stages),
-            "expected": expected(await _sized(run, backend, todo, ledger, measured), price_of(backend)),
+            "model_calls_at_most": sum(s.calls_at_most for s in plan.stages),
+            "expected": expected(await _sized(run, backend, plan.todo, ledger, measured), price_of(backend)),
         }
     ledger.close()
-    lines = [f"run {run.run_id} on {release}: {len(contracts)} tasks; items of each stage:", *table(found)]
+    lines = [f"run {run.run_id} on {release}: {len(wanted_tasks(run))} tasks; items of each stage:", *table(plans)]
     lines += [
         f"{name}: layers {f['layers']['done']} of {f['layers']['wanted']} done, cells {f['cells_done']} of {f['cells']} done, "
         f"at most {f['model_calls_at_most']} model calls to make; {_expectation(f['expected'])}"
         for name, f in found.items()
     ]
+    lines += reasons(run)
     return {
         "run": run.run_id,
         "release": str(release),
@@ -232,15 +298,16 @@ async def dry(
     }
 
 
-def table(found: Mapping[str, Any]) -> list[str]:
+def table(plans: Mapping[str, Plan]) -> list[str]:
     """Lines of one text table of all backends and stages; ≤ marks a number that is a most until what it follows from is done."""
     rows = [("backend", "stage", "wanted", "done", "to run", "calls stored")]
-    for name, plan in found.items():
-        for stage in plan["stages"]:
-            most = "" if stage["exact"] else "≤ "
-            left = f"{most if stage['to_run'] else ''}{stage['to_run']:,}"
-            done, calls = f"{stage['done']:,}", f"{stage['calls_stored']:,}"
-            rows.append((name, stage["stage"], f"{most}{stage['wanted']:,}", done, left, calls))
+    for name, plan in plans.items():
+        for stage in plan.stages:
+            most = "" if stage.exact else "≤ "
+            left = f"{most if stage.to_run else ''}{stage.to_run:,}"
+            rows.append(
+                (name, stage.name, f"{most}{stage.wanted:,}", f"{stage.done:,}", left, f"{stage.calls_stored:,}")
+            )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(

@@ -13,7 +13,8 @@ from typing import Any
 
 from flows import runs
 from flows.runtime import write_json
-from flows.wanted import cell_key, chain_keys
+from flows.wanted import RunSpec, cell_key, chain_keys
+from tasks_lib.protocol.vocabulary import Planner
 from tasks_lib.scoring.cells import UnknownCell, parse
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.keys import KeyFields, code_files, noted_keys
@@ -133,6 +134,24 @@ def lineage(run_id: str, cell_id: str) -> list[Layer]:
     found: dict[str, Layer] = {}
     _walk(CELL, key, now, known, today, store, found)
     return list(found.values())
+
+
+def changed_fields(run: RunSpec) -> dict[str, list[str]]:
+    """Fields of keys that a run of today would change in the recorded run of the same id, by layer; none for a run not recorded."""
+    try:
+        _, cells = recorded(run.run_id)
+        known = [cell for name in cells if (cell := parse(name)).planner is Planner.LLM]
+        points = {(cell.backend, cell.router, cell.data_agent): cell.cell_id for cell in known}
+        layers = [layer for cell_id in points.values() for layer in lineage(run.run_id, cell_id)]
+    except runs.RunUnknown:
+        return {}
+    found: dict[str, list[str]] = {}
+    for layer in layers:
+        for change in layer.changes:
+            fields = found.setdefault(MAKES.get(layer.name, layer.name), [])
+            if change.field not in fields:
+                fields.append(change.field)
+    return found
 
 
 def _walk(

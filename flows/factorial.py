@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from prefect import flow
 from prefect.artifacts import create_progress_artifact, create_table_artifact, update_progress_artifact
+from prefect.context import FlowRunContext
 from pydantic import Field
 
 from flows import runs
@@ -21,6 +22,7 @@ from flows.blocks import AnyBackend, opened
 from flows.cell import cell as cell_flow
 from flows.cell import cell_done
 from flows.counts import shared_counts
+from flows.dryrun import announce
 from flows.explain import save_keys
 from flows.layers import ensure_chain, ensure_clarified_turns, ensure_turns, wanted_tasks
 from flows.liveness import alive
@@ -161,6 +163,12 @@ async def _filled(run: RunSpec, record: dict[str, Any], invocation: str) -> None
     runs.save(run.run_id, record)
 
 
+def _on_its_own() -> bool:
+    """Whether no flow started this one; who did has told the plan."""
+    context = FlowRunContext.get()
+    return context is None or context.flow_run is None or context.flow_run.parent_task_run_id is None
+
+
 def headline_rows(metrics: pl.DataFrame) -> list[dict[str, Any]]:
     """Median of the headline values over each backend's 12 non-privileged LLM-planner cells, by interaction (Table 5)."""
     part = metrics.filter(
@@ -215,6 +223,8 @@ async def factorial(
             folder = Path(release) if release else await embedded_release()
             run = runs.spec_of(folder, specs, judging, evidence, tasks, ask_scope, planner_language)
             with runs.alone(run.run_id):
+                if _on_its_own():
+                    announce(run, study=False)
                 record = await run_factorial(run)
     if record["cells"]:
         metrics = ArtifactStore(settings().resolved_store_url).read(METRICS, record["metrics_key"])

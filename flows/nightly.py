@@ -14,6 +14,7 @@ from flows.benchmark import embedded_release
 from flows.blocks import AnyBackend, opened
 from flows.catalog import catalog
 from flows.counts import with_study
+from flows.dryrun import announce
 from flows.factorial import factorial
 from flows.liveness import alive
 from flows.report import report
@@ -55,6 +56,7 @@ async def nightly(
             folder = str(Path(release).resolve() if release else await embedded_release())
             run = runs.spec_of(Path(folder), specs, judging, evidence, tasks, ask_scope, planner_language)
             with runs.alone(run.run_id):
+                announce(run)
                 say(f"catalog of {folder}: retrieval audit")
                 catalogued = await catalog(folder)
                 say("routing study: six routers of every backend")

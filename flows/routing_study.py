@@ -185,6 +185,22 @@ def headline_rows(table: pl.DataFrame) -> list[dict[str, str]]:
     return [{name: row[name] for name in ("backend", "router", *METRICS)} for row in rows]
 
 
+SHOWN = ("RA-Set", "RA-Graph", "Recall")
+
+
+def table_text(record: Mapping[str, Any]) -> str:
+    """What became of a study, and its pairs beside each other, percent over all tasks."""
+    lines = [f"routing study of {record['run']}: {record['status']} {record['reason']}".rstrip()]
+    if "routing_table_key" not in record:
+        return lines[0]
+    rows = headline_rows(ArtifactStore(settings().resolved_store_url).read(ROUTING_TABLE, record["routing_table_key"]))
+    names = max(len(row["backend"]) for row in rows)
+    lines.append(f"{'backend':{names}}  {'router':11}  {'  '.join(f'{m:>8}' for m in SHOWN)}   percent")
+    for row in rows:
+        lines.append(f"{row['backend']:{names}}  {row['router']:11}  {'  '.join(f'{row[m]:>8}' for m in SHOWN)}")
+    return "\n".join(lines)
+
+
 def usage_rows(usage: pl.DataFrame) -> list[dict[str, str]]:
     """One row a pair of `routing_usage`: what a route took on average; an unknown is said to be one."""
     found: dict[Pair, dict[str, str]] = {}

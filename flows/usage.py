@@ -7,65 +7,75 @@ cells together. Calls of the clarification judge are the evaluator's, not the ba
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import Audience
+from tasks_lib.scoring.layers import Lineage, Places
 from tasks_lib.store.ledgers import Ledger
 
-Places = npt.NDArray[np.int64]
-TOLD = ("cost", "prompt_tokens", "completion_tokens")
+TOLD: dict[str, type[pl.DataType]] = {
+    "cost": pl.Float64,
+    "prompt_tokens": pl.Float64,
+    "completion_tokens": pl.Float64,
+    "cached_tokens": pl.Float64,
+    "audience": pl.String,
+    "layer": pl.String,
+}
+CHUNK = 10_000
+"""Calls whose metadata is in memory at a time."""
+
+
+def told_of(ledger: Ledger, calls: Iterable[str]) -> pl.DataFrame:
+    """What the ledger holds of model calls: `key` and TOLD, null for what nobody told, in key order; no row for a call it does not hold."""
+    keys = sorted(set(calls))
+    schema: dict[str, type[pl.DataType]] = {"key": pl.String, **TOLD}
+    frames = [pl.DataFrame(schema=schema)]
+    for start in range(0, len(keys), CHUNK):
+        metas = sorted(ledger.meta_of(keys[start : start + CHUNK]).items())
+        columns = {
+            name: pl.Series(name, [m.get(name) for _, m in metas], kind, strict=False) for name, kind in TOLD.items()
+        }
+        frames.append(pl.DataFrame({"key": pl.Series("key", [key for key, _ in metas], pl.String), **columns}))
+    return pl.concat(frames)
 
 
 class Meter:
-    """Adds up usage cell by cell. `metas`: metadata of every call met so far, by ledger key."""
+    """Adds up usage backend by backend. `told`: what the ledger holds of each backend's calls (see `told_of`)."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self.metas: dict[str, dict[str, Any]] = {}
-        self._place: dict[str, int] = {}
-        self._told: list[tuple[float, float, float]] = []
-        self._judged: list[bool] = []
+        self.told: dict[str, pl.DataFrame] = {}
         self._cells: dict[str, dict[str, Any]] = {}
-        self._calls: dict[str, list[Places]] = {}
-        self._executions: dict[str, set[str]] = {}
+        self._backends: dict[str, dict[str, Any]] = {}
 
-    def add(self, cell: Cell, calls: Collection[str], executions: Collection[str]) -> None:
-        """Count one cell. `calls`, `executions`: ledger keys of the distinct items it rests on."""
-        for key, meta in self._ledger.meta_of(k for k in calls if k not in self._place).items():
-            self.metas[key] = meta
-            self._place[key] = len(self._told)
-            cost, prompt, completion = (np.nan if meta.get(name) is None else float(meta[name]) for name in TOLD)
-            self._told.append((cost, prompt, completion))
-            self._judged.append(meta.get("audience") == Audience.JUDGE)
-        places = np.fromiter((self._place[k] for k in calls if k in self._place), np.int64)
-        self._calls.setdefault(cell.backend, []).append(places)
-        self._executions.setdefault(cell.backend, set()).update(executions)
-        self._cells[cell.cell_id] = {"places": places, "executions": len(executions), "backend": cell.backend}
+    def add(self, backend: str, found: Lineage) -> None:
+        """Count the cells of one backend."""
+        told = self.told[backend] = told_of(self._ledger, found.calls)
+        lined = pl.DataFrame({"key": found.calls}).join(told, on="key", how="left", maintain_order="left")
+        numbers = lined.select(pl.col("cost", "prompt_tokens", "completion_tokens").fill_null(np.nan)).to_numpy()
+        judged = (lined["audience"] == Audience.JUDGE).fill_null(False).to_numpy()
+        held = found.calls.is_in(told["key"].implode()).to_numpy()
+        own = {
+            cell_id: _used(numbers, judged, calls[held[calls]]) | {"executions": len(executions)}
+            for cell_id, (calls, executions) in found.cells.items()
+        }
+        self._cells |= own
+        self._backends[backend] = _used(numbers, judged, np.flatnonzero(held)) | {
+            "executions": len(found.executions),
+            "calls_apart": sum(u["calls"] for u in own.values()),
+            "executions_apart": sum(u["executions"] for u in own.values()),
+        }
 
     def table(self) -> dict[str, dict[str, dict[str, Any]]]:
         """`cells` by id and `backends` by name: calls, judge_calls, known_usd, unknown_cost_calls, prompt_tokens,
         completion_tokens, unknown_token_calls, executions; of backends also calls_apart and executions_apart, the sums over their
         cells."""
-        told = np.array(self._told, np.float64).reshape(-1, 3)
-        judged = np.array(self._judged, np.bool_)
-        cells = {
-            cell_id: _used(told, judged, found["places"]) | {"executions": found["executions"]}
-            for cell_id, found in self._cells.items()
-        }
-        backends = {}
-        for name, parts in self._calls.items():
-            own = [cells[c] for c, found in self._cells.items() if found["backend"] == name]
-            backends[name] = _used(told, judged, np.unique(np.concatenate(parts))) | {
-                "executions": len(self._executions[name]),
-                "calls_apart": sum(u["calls"] for u in own),
-                "executions_apart": sum(u["executions"] for u in own),
-            }
-        return {"cells": cells, "backends": backends}
+        return {"cells": self._cells, "backends": self._backends}
 
 
 def _used(told: npt.NDArray[np.float64], judged: npt.NDArray[np.bool_], places: Places) -> dict[str, Any]:

@@ -1,22 +1,33 @@
 """Cost and tokens of a run: unknown is counted, never zero (known fault M02), and what was really sent (M04), from calls to a
-real loopback server."""
+real loopback server; the items each cell rests on, against a plain walk over the rows of its layers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import SmallRun
 from servers import Stub, in_turn, model_server, says
 
-from flows.counts import cost_of, effective_of
+from flows.counts import call_keys, cost_of, effective_of, lineages
+from flows.usage import told_of
+from flows.wanted import recorded_chains
 from tasks_lib.models.backends import BackendSpec, offline_backends
 from tasks_lib.models.chat import ChatRequest, Message
 from tasks_lib.models.client import open_model
 from tasks_lib.models.transcripts import KIND
-from tasks_lib.protocol.records import CallContext
-from tasks_lib.protocol.vocabulary import Audience
+from tasks_lib.protocol.records import CallContext, Cell
+from tasks_lib.protocol.vocabulary import Audience, Interaction, Planner
+from tasks_lib.scoring.cells import parse
+from tasks_lib.scoring.layers import cell_keys
+from tasks_lib.scoring.tables import layers_of
+from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.settings import settings
+
+Row = Mapping[str, Any]
 
 CALLS: list[dict[str, Any] | None] = [
     {"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.002, "prompt_tokens_details": {"cached_tokens": 8}},
@@ -39,10 +50,12 @@ async def test_m02_unknown_costs_and_tokens_are_counted_not_summed_as_zero(tmp_p
     ledger = Ledger(f"sqlite:///{tmp_path / 'l.sqlite'}")
     with model_server(in_turn(*map(answer, CALLS))) as server:
         spec = BackendSpec(name="v", model="openai/vendor-model-20250930", api_base=server.url)
-        model = open_model(spec, ledger, "x")
+        model, keys = open_model(spec, ledger, "x"), []
         for n in range(3):
-            await model.chat(ChatRequest((Message("user", str(n)),)), CallContext(Audience.ROUTER, "routes"))
-    found = cost_of(ledger.metas(KIND))
+            reply = await model.chat(ChatRequest((Message("user", str(n)),)), CallContext(Audience.ROUTER, "routes"))
+            keys.append(reply.call_key)
+    found = cost_of(told_of(ledger, keys))
+    assert len(ledger.metas(KIND)) == 3
     ledger.close()
     assert found.pop("known_usd") == pytest.approx(0.002)
     assert found == {
@@ -67,11 +80,60 @@ async def test_m04_a_dropped_temperature_is_told_with_the_run(tmp_path: Path) ->
         offline = offline_backends()[0]
         calls[offline.name] = ["0" * 64]  # a call that nobody made tells nothing
         sent = [body.get("temperature") for body in server.requests]
-    keys = [key for some in calls.values() for key in some]
-    found = effective_of(ledger, calls, ledger.meta_of(keys))
+    found = effective_of(ledger, {name: told_of(ledger, keys) for name, keys in calls.items()})
     ledger.close()
     assert sent == [None, 0.0]
     assert found == {
         "moonshot": {"temperature": None, "dropped": ["temperature"]},
         "deepseek": {"temperature": 0.0, "dropped": []},
     }
+
+
+def walked(
+    cell: Cell,
+    routes: Iterable[Row],
+    asks: Iterable[Row],
+    releases: Iterable[Row],
+    plans: Iterable[Row],
+    contributions: Iterable[Row],
+) -> tuple[set[str], set[str]]:
+    """(model-call keys, execution keys) one cell rests on, row by row of its layers."""
+    calls: set[str] = set()
+    executions: set[str] = set()
+    once = cell.interaction is Interaction.ONCE
+    released = {(r["task_id"], r["branch_id"]) for r in releases if r["released"]} if once else set()
+    if once:
+        for row in asks:
+            calls.update(row["calls"])
+        calls |= {row["judge_call"] for row in releases if row["judge_call"]}
+    for row in [*routes, *(p for p in plans if p["planner"] == cell.planner == Planner.LLM)]:
+        if row["branch_id"] == "" or (row["task_id"], row["branch_id"]) in released:
+            calls.update(row["calls"])
+    for row in contributions:
+        clarified = (row["task_id"], row["branch_id"]) in released
+        point = (row["planner"], row["query_mode"], row["state"] == "clarified")
+        if point == (cell.planner, cell.query_mode, clarified):
+            calls.update(row["calls"])
+            executions.update(row["executions"])
+            executions |= {row["execution"]} - {""}
+    return calls, executions
+
+
+def test_items_of_every_cell_are_those_of_a_plain_walk(small_run: SmallRun) -> None:
+    record, store = small_run.record, ArtifactStore(settings().resolved_store_url)
+    chains, cells = recorded_chains(record), [parse(c) for c in record["cell_keys"]]
+    ((_, found),) = lineages(cells, chains)
+    apart = [0, 0]
+    called: set[str] = set()
+    for cell in cells:
+        chain = chains[(cell.backend, cell.router)]
+        layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[cell.data_agent]})
+        expected = walked(cell, **layers)
+        assert cell_keys(found, cell) == expected, cell.cell_id
+        apart = [n + len(own) for n, own in zip(apart, expected, strict=True)]
+        called |= expected[0]
+    assert apart == [record["model_calls_unshared"], record["sql_executions_unshared"]]
+    assert len(called) == record["model_calls"] - record["model_calls_study_only"]
+    assert call_keys(cells, chains) == called == set(found.calls)
+    some = [c for c in cells if c.interaction is Interaction.NEVER and c.planner is Planner.ORACLE][:2]
+    assert call_keys(some, chains) == set().union(*(cell_keys(found, c)[0] for c in some))

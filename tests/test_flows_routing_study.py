@@ -18,7 +18,7 @@ from conftest import TFIDF, Said, SmallRun
 from prefect.exceptions import ParameterTypeError
 from servers import ModelServer, Stub, model_server
 
-from flows.routing_study import routing_study
+from flows.routing_study import routing_study, table_text
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.protocol.records import Contract
@@ -173,6 +173,18 @@ def test_the_dashboard_shows_how_much_is_done(study: Study) -> None:
     rows = json.loads(asyncio.run(latest("routing-study")).data)
     assert [row["router"] for row in rows] == [str(r) for r in ROUTING_STUDY_ROUTERS]
     assert rows[1]["RA-Set"] == f"{100 * study.fickle.weight:.2f}"
+
+
+def test_the_command_prints_the_pairs_as_a_table(study: Study) -> None:
+    head, names, *rows = table_text(study.record).splitlines()
+    assert head == f"routing study of {study.record['run']}: completed"
+    assert names.split() == ["backend", "router", "RA-Set", "RA-Graph", "Recall", "percent"]
+    assert [row.split()[:2] for row in rows] == [["fickle", str(r)] for r in ROUTING_STUDY_ROUTERS]
+    assert rows[1].split()[2] == f"{100 * study.fickle.weight:.2f}"
+    assert (
+        table_text({"run": "run-x", "status": "incomplete", "reason": "no."})
+        == "routing study of run-x: incomplete no."
+    )
 
 
 def test_an_offline_policy_does_not_move_and_random_draws_anew(embedded: Path) -> None:

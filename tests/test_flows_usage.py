@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
+
 from flows.usage import Meter
 from tasks_lib.models.transcripts import KIND
 from tasks_lib.protocol.vocabulary import Audience
 from tasks_lib.scoring.cells import grid
+from tasks_lib.scoring.layers import Lineage
 from tasks_lib.store.ledgers import Ledger, Produced
 
 CALLS: dict[str, tuple[float | None, int | None, Audience]] = {
@@ -32,9 +36,16 @@ async def test_usage_of_cells_and_backends(tmp_path: Path) -> None:
     first, second, *_ = grid(["x"])
     other = grid(["y"])[0]
     meter = Meter(ledger)
-    meter.add(first, {"a", "b", "j"}, {"s1", "s2"})
-    meter.add(second, {"a", "c"}, {"s2"})
-    meter.add(other, {"other"}, set())
+    calls = pl.Series("calls", ["a", "b", "c", "j", "lost"])
+    cells = {
+        first.cell_id: (np.array([0, 1, 3, 4]), np.array([0, 1])),
+        second.cell_id: (np.array([0, 2]), np.array([1])),
+    }
+    meter.add("x", Lineage(calls, pl.Series(["s1", "s2"]), cells))
+    none = np.array([], dtype=np.int64)
+    meter.add(
+        "y", Lineage(pl.Series(["other"]), pl.Series([], dtype=pl.String), {other.cell_id: (np.array([0]), none)})
+    )
     ledger.close()
     table = meter.table()
     assert table["cells"][first.cell_id] == {
@@ -48,4 +59,4 @@ async def test_usage_of_cells_and_backends(tmp_path: Path) -> None:
     assert (shared["executions"], shared["executions_apart"]) == (2, 3)
     assert (shared["known_usd"], shared["unknown_cost_calls"], shared["prompt_tokens"]) == (0.75, 1, 140)
     assert table["backends"]["y"]["known_usd"] == 0.0
-    assert set(meter.metas) == set(CALLS)
+    assert [key for told in meter.told.values() for key in told["key"]] == [*CALLS]

@@ -17,7 +17,7 @@ import polars as pl
 
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import AskScope, Behavior, Interaction, Planner, QueryMode, VerdictKind
-from tasks_lib.scoring.episodes import JoinError, Row, graph_score, index, need, no_strangers, plan_gate, set_score
+from tasks_lib.scoring.episodes import JoinError, Row, index, need, no_strangers, plan_gate, route_score
 from tasks_lib.scoring.stages import execution_stages, routing_stage
 from tasks_lib.scoring.targets import Target, Targets
 
@@ -76,28 +76,17 @@ class Routed:
                 released = bool(need(self._releases, key, f"{self.what}, releases")["released"])
             if released:
                 route = need(self._routes, key, f"{self.what}, clarified routes")
-        selected = frozenset(route["selected"])
-        sets = set_score(selected, target.databases)
-        label_ok, edges_ok = graph_score(target, route)
-        g = sets.s and label_ok and edges_ok
-        changed = selected != frozenset(initial["selected"])
-        stage = routing_stage(target, selected, frozenset(route["observed"]), sets.s, g, released, changed)
+        scored = route_score(target, route)
+        selected, first = frozenset(route["selected"]), frozenset(initial["selected"])
+        changed = selected != first
+        observed = frozenset(route["observed"])
+        stage = routing_stage(target, selected, observed, scored["s"], scored["g"], released, changed)
         return {
-            "valid": bool(route["valid"]),
-            "s": sets.s,
-            "label_ok": label_ok,
-            "edges_ok": edges_ok,
-            "g": g,
-            "precision": sets.precision,
-            "recall": sets.recall,
-            "f1": sets.f1,
-            "over_rate": sets.over_rate,
-            "under_rate": sets.under_rate,
+            **scored,
             "asked": asked,
             "released": released,
             "changed": changed,
-            "initial_s": set_score(initial["selected"], target.databases).s,
-            "failure_flag": route["failure"],
+            "initial_s": first == frozenset(target.databases),
             "several": len(selected) > 1,
             "clarified": released,
             "stage": str(stage),

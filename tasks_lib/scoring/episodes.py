@@ -51,6 +51,26 @@ def graph_score(target: Target, route: Row) -> tuple[bool, bool]:
     return route["topology"] == target.behavior, declared == target.edges
 
 
+def route_score(target: Target, route: Row) -> dict[str, Any]:
+    """Columns that a route decides, whatever table they go to: `valid`, the gates s and g with the two halves of g, the set measures,
+    `failure_flag`."""
+    sets = set_score(route["selected"], target.databases)
+    label_ok, edges_ok = graph_score(target, route)
+    return {
+        "valid": bool(route["valid"]),
+        "s": sets.s,
+        "label_ok": label_ok,
+        "edges_ok": edges_ok,
+        "g": sets.s and label_ok and edges_ok,
+        "precision": sets.precision,
+        "recall": sets.recall,
+        "f1": sets.f1,
+        "over_rate": sets.over_rate,
+        "under_rate": sets.under_rate,
+        "failure_flag": route["failure"],
+    }
+
+
 def plan_gate(target: Target, plan: Row | None) -> bool:
     """h: for sequential targets the plan succeeded and its order respects every gold edge; 1 elsewhere."""
     if target.behavior is not Behavior.SEQUENTIAL:
@@ -96,31 +116,18 @@ def score_routes(backend: str, router: str, targets: Sequence[Target], routes: I
     rows = []
     for target in targets:
         route = need(initial, (target.task_id,), f"routes {backend} {router}")
-        sets = set_score(route["selected"], target.databases)
-        label_ok, edges_ok = graph_score(target, route)
-        g = sets.s and label_ok and edges_ok
-        stage = routing_stage(
-            target, frozenset(route["selected"]), frozenset(route["observed"]), sets.s, g, False, False
-        )
+        scored = route_score(target, route)
+        selected, observed = frozenset(route["selected"]), frozenset(route["observed"])
+        stage = routing_stage(target, selected, observed, scored["s"], scored["g"], False, False)
         rows.append(
             {
                 "backend": backend,
                 "router": router,
                 **target.named(),
-                "valid": route["valid"],
-                "s": sets.s,
-                "label_ok": label_ok,
-                "edges_ok": edges_ok,
-                "g": g,
-                "precision": sets.precision,
-                "recall": sets.recall,
-                "f1": sets.f1,
-                "over_rate": sets.over_rate,
-                "under_rate": sets.under_rate,
+                **scored,
                 "turns": route["turns"],
                 "malformed_turns": route["malformed_turns"],
                 "failure_stage": str(stage),
-                "failure_flag": route["failure"],
             }
         )
     return rows
