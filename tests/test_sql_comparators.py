@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks_lib.protocol.vocabulary import Corpus
-from tasks_lib.sql.canonical import CanonicalResult, Interval, Json, Opaque, Value
+from tasks_lib.sql.canonical import CanonicalResult, Interval, Json, Opaque, Value, row_bytes
 from tasks_lib.sql.comparators import COMPARATOR_VERSION, compare
+from tasks_lib.sql.lines import row_line, row_lines
 
 SPIDER, BIRD, LIVE = Corpus.SPIDER, Corpus.BIRD, Corpus.LIVESQLBENCH
 
@@ -237,6 +238,36 @@ def test_a_digest_tells_order_and_what_is_compared_does_not_depend_on_it(
         assert equal(SPIDER, gold, moved, ordered=True)
     for corpus in Corpus:
         assert equal(corpus, gold, moved)
+
+
+@settings(deadline=None)  # on a busy machine single examples take long
+@given(left=rows_of(rich), right=rows_of(rich), ordered=st.booleans())
+def test_what_was_read_from_bytes_compares_as_what_was_not(
+    left: list[tuple[Value, ...]], right: list[tuple[Value, ...]], ordered: bool
+) -> None:
+    """Rows of equal bytes are not even decoded."""
+    for gold, other in ((left, right), (left, left), (left, left[::-1])):
+        made = table(*gold, columns=2), table(*other, columns=2)
+        read = tuple(CanonicalResult.from_bytes(one.to_bytes()) for one in made)
+        for corpus in Corpus:
+            assert equal(corpus, *read, ordered) is equal(corpus, *made, ordered)
+    same = [CanonicalResult.from_bytes(table(*left, columns=2).to_bytes()) for _ in range(2)]
+    assert equal(SPIDER, *same, ordered=True)
+    assert not any("rows" in vars(one) for one in same)
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.one_of(st.none(), st.integers(), st.floats(), st.binary(max_size=3), st.text(max_size=3)),
+            st.sampled_from(["],[", "]\n[", '"],["', "x", math.inf, -math.inf, 0, None]),
+        ),
+        max_size=5,
+    )
+)
+def test_rows_together_have_the_lines_of_each(rows: list[tuple[Value, ...]]) -> None:
+    assert row_lines(rows) == b"".join(map(row_line, rows)) == b"".join(map(row_bytes, rows))
 
 
 def test_types_are_kept_apart_in_the_digest() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -43,7 +43,7 @@ _CONCURRENCY = 8
 class Runner(Protocol):
     """What is needed of `tasks_lib.sql.execute.SqlRunner`."""
 
-    async def run(self, handle: DatabaseHandle, sql: str | None, /) -> Execution:
+    def run(self, handle: DatabaseHandle, sql: str | None, /) -> Awaitable[Execution]:
         """Run one statement, or return its stored execution."""
         ...
 

@@ -1,7 +1,7 @@
 """Executions that wait at the same time are leased, run and stored together.
 
-Belongs here: which go together, to whom a free worker goes, and what everybody gets. Does not belong here: what may run
-and under which key (`execute`), limits and killing (`workers`, each statement has its own). Going together saves round
+Belongs here: which go together, to whom a free worker goes, and who is answered. Does not belong here: what may run, under
+which key, and what a stored result is to whom asked (`execute`), limits and killing (`workers`, each statement has its own). Going together saves round
 trips and transactions only: an item is on disk before anybody has its result, under a lease of its own.
 """
 
@@ -10,21 +10,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from tasks_lib.sql.faults import DatabaseFault
 from tasks_lib.sql.fetching import Outcome
+from tasks_lib.sql.lines import writer
 from tasks_lib.sql.workers import Request, WorkerPool
 from tasks_lib.store.keys import sha256_bytes
 from tasks_lib.store.ledgers import Entry, Lease, Ledger, Produced, StaleLease
 
-TOGETHER = 64
+TOGETHER = 128
 """So many statements go to a worker together at most."""
-TOGETHER_SECONDS = 0.05
+TOGETHER_SECONDS = 0.2
 """And so much work at most, by what their databases took lately: a slow statement keeps no quick one from a free worker."""
 _LOOKED_UP = 100  # stored results that are read at a time
 
@@ -32,14 +33,18 @@ Stored: TypeAlias = tuple[Entry, bytes]
 """A ledger entry and the canonical bytes of its result, empty when it has none."""
 
 
+Answer = TypeVar("Answer")
+
+
 @dataclass(eq=False, slots=True)
-class _Item:
+class _Item(Generic[Answer]):
     """An execution that somebody waits for: one future a caller."""
 
     key: str
     database: str
     request: Callable[[], Request]
-    answers: list[asyncio.Future[Stored | None]] = field(default_factory=list)
+    settle: Callable[[Stored | BaseException], Answer]
+    answers: list[asyncio.Future[Answer]] = field(default_factory=list)
     looked_up: bool = False
 
     @property
@@ -48,7 +53,7 @@ class _Item:
         return not all(answer.done() for answer in self.answers)
 
 
-_PAYLOAD = json.JSONEncoder(sort_keys=True)
+_payload_text = writer(spaced=True, ascii_only=True)
 
 
 def produced_of(outcome: Outcome) -> Produced:
@@ -57,43 +62,61 @@ def produced_of(outcome: Outcome) -> Produced:
     payload = {"digest": found, "rows": outcome.rows, "error": outcome.error}
     return Produced(
         outcome.kind or "ok",
-        _PAYLOAD.encode(payload).encode("ascii"),
+        _payload_text(payload).encode("ascii"),
         {"seconds": outcome.seconds},
         {found: outcome.data} if found else {},
     )
 
 
-class Batches:
-    """Asks for executions in batches. For one event loop; `close` before `pool` and `threads` are."""
+class Batches(Generic[Answer]):
+    """Asks for executions in batches. For one event loop; `close` before `pool` and `threads` are.
 
-    def __init__(self, ledger: Ledger, kind: str, pool: WorkerPool, threads: Executor) -> None:
+    Args:
+        alone: asks the ledger for one execution. Used for an item that somebody else works on or began, and when a worker
+            ended under several statements.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        kind: str,
+        pool: WorkerPool,
+        threads: Executor,
+        alone: Callable[[str, Callable[[], Request]], Awaitable[Stored]],
+    ) -> None:
+        self._alone = alone
+        self._lonely: set[asyncio.Future[Stored]] = set()
         self._ledger = ledger
         self._kind = kind
         self._pool = pool
         self._threads = threads
-        self._waiting: deque[_Item] = deque()
-        self._asked: dict[str, _Item] = {}  # by key: waiting or running
+        self._waiting: deque[_Item[Answer]] = deque()
+        self._asked: dict[str, _Item[Answer]] = {}  # by key: waiting or running
         self._running: list[list[Lease]] = []  # what each running batch holds
         self._usual: dict[str, float] = {}  # seconds of a statement on a database lately
         self._dispatching = self._closed = False
         self._beat: asyncio.TimerHandle | None = None
 
-    def ask(self, key: str, database: str, request: Callable[[], Request]) -> asyncio.Future[Stored | None]:
-        """The execution of `key`, run with all others that were asked for in this turn of the event loop.
-
-        None when it must be asked for with `Ledger.once`: somebody else works on it or began it, or its worker ended
-        under several statements. Raises (when awaited) what `request` and the worker raise.
+    def ask(
+        self,
+        key: str,
+        database: str,
+        request: Callable[[], Request],
+        settle: Callable[[Stored | BaseException], Answer],
+    ) -> asyncio.Future[Answer]:
+        """The execution of `key`, run with all others that are asked for in this turn of the event loop.
 
         Args:
             database: what statements on the same database share. request: called in a thread, when nothing is stored.
+            settle: makes the answer of what is stored, once for all who wait for the key, or raises what stopped it.
         """
         if self._closed:
             raise RuntimeError("The SQL runner is closed.")
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Stored | None] = loop.create_future()
+        answer: asyncio.Future[Answer] = loop.create_future()
         item = self._asked.get(key)
         if item is None:
-            item = self._asked[key] = _Item(key, database, request)
+            item = self._asked[key] = _Item(key, database, request, settle)
             self._waiting.append(item)
             if not self._dispatching:
                 self._dispatching = True
@@ -107,15 +130,36 @@ class Batches:
         while self._waiting:
             self._finish(self._waiting.popleft(), RuntimeError("The SQL runner was closed before the statement ran."))
 
-    def _finish(self, item: _Item, found: Stored | BaseException | None) -> None:
+    def _finish(self, item: _Item[Answer], found: Stored | BaseException) -> None:
         self._asked.pop(item.key, None)
-        for answer in item.answers:
-            if answer.done():
-                continue
-            if isinstance(found, BaseException):
-                answer.set_exception(found)
+        try:
+            made = item.settle(found)
+        except BaseException as error:  # not swallowed: those who wait for it get it
+            for answer in item.answers:
+                if not answer.done():
+                    answer.set_exception(error)
+        else:
+            for answer in item.answers:
+                if not answer.done():
+                    answer.set_result(made)
+
+    def _ask_alone(self, item: _Item[Answer]) -> None:
+        """Ask for one execution by itself, for as long as somebody wants it."""
+        self._asked.pop(item.key, None)
+        work = asyncio.ensure_future(self._alone(item.key, item.request))
+        self._lonely.add(work)  # the loop itself keeps no task
+
+        def ended(work: asyncio.Future[Stored]) -> None:
+            self._lonely.discard(work)
+            if work.cancelled():
+                for answer in item.answers:
+                    answer.cancel()
             else:
-                answer.set_result(found)
+                self._finish(item, work.exception() or work.result())
+
+        work.add_done_callback(ended)
+        for answer in item.answers:
+            answer.add_done_callback(lambda _: None if item.wanted else work.cancel())
 
     # -- in the event loop --
 
@@ -134,7 +178,7 @@ class Batches:
             work = loop.run_in_executor(self._threads, self._run, batch, leases)
             work.add_done_callback(partial(self._ended, batch, leases))
 
-    def _look_up(self, items: Sequence[_Item]) -> None:
+    def _look_up(self, items: Sequence[_Item[Answer]]) -> None:
         try:
             entries = self._ledger.get_many(item.key for item in items)
             names = {key: json.loads(entry.payload)["digest"] for key, entry in entries.items()}
@@ -151,11 +195,11 @@ class Batches:
         if entries:
             self._waiting = deque(item for item in self._waiting if item.key not in entries)
 
-    def _batch(self) -> list[_Item]:
+    def _batch(self) -> list[_Item[Answer]]:
         """The next items that go together: an equal share of what waits for each free worker, within the limits above."""
         free = self._pool.size - len(self._running)
         most = min(TOGETHER, -(-len(self._waiting) // free))
-        batch: list[_Item] = []
+        batch: list[_Item[Answer]] = []
         expected = 0.0
         while self._waiting and len(batch) < most:
             item = self._waiting[0]
@@ -180,7 +224,7 @@ class Batches:
 
     def _ended(
         self,
-        batch: Sequence[_Item],
+        batch: Sequence[_Item[Answer]],
         leases: list[Lease],
         work: asyncio.Future[Mapping[str, Stored | Exception]],
     ) -> None:
@@ -192,6 +236,9 @@ class Batches:
         done = {} if error is not None else work.result()
         for item in batch:
             found = error if error is not None else done.get(item.key)
+            if found is None:
+                self._ask_alone(item)
+                continue
             if isinstance(found, tuple):
                 took = float(found[0].meta["seconds"])
                 self._usual[item.database] = max(took, (self._usual.get(item.database, took) + took) / 2)
@@ -200,7 +247,7 @@ class Batches:
 
     # -- in a thread --
 
-    def _run(self, batch: Sequence[_Item], held: list[Lease]) -> dict[str, Stored | Exception]:
+    def _run(self, batch: Sequence[_Item[Answer]], held: list[Lease]) -> dict[str, Stored | Exception]:
         """What became of the items by key; those that must be asked for alone are missing."""
         held += self._ledger.lease_new((item.key for item in batch), self._kind)
         if not held:
@@ -219,7 +266,7 @@ class Batches:
                     self._ledger.abandon(lease)
         return done
 
-    def _outcomes(self, batch: Sequence[_Item], faults: dict[str, Stored | Exception]) -> dict[str, Outcome]:
+    def _outcomes(self, batch: Sequence[_Item[Answer]], faults: dict[str, Stored | Exception]) -> dict[str, Outcome]:
         """Outcomes of what ran, by key; what stopped the others goes to `faults`."""
         requests: dict[str, Request] = {}
         for item in batch:

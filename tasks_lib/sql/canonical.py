@@ -2,7 +2,7 @@
 
 Belongs here: the closed list of value types a database may return, and a deterministic, lossless, self-describing
 encoding of tables of them. Does not belong here: when two values count as equal (`comparators`), and any driver.
-Imports the standard library only: worker processes load it.
+Imports the standard library only: worker processes load it with PostgreSQL's driver (for SQLite, `lines` is enough).
 
 The byte form is ASCII JSON, one line each: a header `{"columns": [...], "format": "dsabench-result/1"}`, then one array
 per row. JSON's own null, booleans, strings and numbers stand for themselves (a number with a point or an exponent is a
@@ -22,11 +22,10 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import chain
-from json.encoder import c_make_encoder, encode_basestring_ascii  # type: ignore[attr-defined]
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-FORMAT = "dsabench-result/1"
+from tasks_lib.sql.lines import FORMAT, header_line, json_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +126,6 @@ def _tagged(node: dict[str, Any]) -> Value:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))  # made once: making costs most
-_ROW = c_make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, False)
-"""What `_ENCODER.encode` makes anew for every row and then calls; making it costs more than a short row."""
 _NATIVE = frozenset({type(None), bool, int, str, float})
 
 
@@ -136,7 +133,7 @@ def row_bytes(row: Sequence[Value]) -> bytes:
     """Return one row as its line of the byte form, with the line end."""
     if _NATIVE.issuperset(map(type, row)):
         try:
-            return "".join(_ROW(row, 0)).encode("ascii") + b"\n"
+            return json_line(row)
         except ValueError:  # NaN and the infinities have a tag
             return _tagged_row(row)
     return _tagged_row(row)
@@ -144,12 +141,6 @@ def row_bytes(row: Sequence[Value]) -> bytes:
 
 def _tagged_row(row: Iterable[Value]) -> bytes:
     return _ENCODER.encode([encoded(cell) for cell in row]).encode("ascii") + b"\n"
-
-
-def header_bytes(columns: tuple[str, ...]) -> bytes:
-    """Return the first line of the byte form."""
-    header = {"columns": list(columns), "format": FORMAT}
-    return json.dumps(header, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 _TAGGED_ROWS = json.JSONDecoder(object_hook=_tagged)
@@ -163,28 +154,50 @@ def _columns(header: bytes) -> tuple[str, ...] | None:
     return tuple(read["columns"]) if read.get("format") == FORMAT else None
 
 
+def _rows(lines: bytes) -> tuple[tuple[Value, ...], ...]:
+    # One JSON text of all rows: line ends stand between rows only, since those in texts are escaped.
+    text = lines.decode("ascii").rstrip("\n").replace("\n", ",")
+    rows = (_TAGGED_ROWS if "{" in text else _PLAIN_ROWS).decode(f"[{text}]")
+    return tuple(map(tuple, rows))
+
+
 @dataclass(frozen=True)
 class CanonicalResult:
-    """A result table: `columns` are the names the engine gave (not unique), each row has one value per column."""
+    """A result table: `columns` are the names the engine gave (not unique), each row has one value per column.
+
+    Of a result that was read from its bytes, the rows are decoded when somebody first looks at them.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
 
     def to_bytes(self) -> bytes:
         """Return the byte form: equal results give equal bytes, and `from_bytes` gives back an equal result."""
-        return b"".join([header_bytes(self.columns), *map(row_bytes, self.rows)])
+        return b"".join([header_line(self.columns), *map(row_bytes, self.rows)])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CanonicalResult:
         """Read the byte form. Raises ValueError when it is of another format."""
-        first, _, rest = data.partition(b"\n")
-        columns = _columns(first)
+        columns = _columns(data.split(b"\n", 1)[0])
         if columns is None:
             raise ValueError(f"A stored result begins with {data[:40]!r}, expected format {FORMAT}; run the SQL again.")
-        # One JSON text of all rows: line ends stand between rows only, since those in texts are escaped.
-        text = rest.decode("ascii").rstrip("\n").replace("\n", ",")
-        rows = (_TAGGED_ROWS if "{" in text else _PLAIN_ROWS).decode(f"[{text}]")
-        return cls(columns, tuple(map(tuple, rows)))
+        made = cls.__new__(cls)
+        made.__dict__["columns"], made.__dict__["data"] = columns, data
+        return made
+
+    if not TYPE_CHECKING:  # for whoever reads the types, `rows` is an attribute like any other
+
+        def __getattr__(self, name: str) -> object:
+            # Asked only for what is not there yet.
+            if name == "rows" and (lines := self.row_lines) is not None:
+                return self.__dict__.setdefault("rows", _rows(lines))
+            raise AttributeError(f"A CanonicalResult has no {name}.")
+
+    @property
+    def row_lines(self) -> bytes | None:
+        """All rows in their byte form, where they were read from it: equal bytes are equal rows in equal order."""
+        data: bytes | None = self.__dict__.get("data")
+        return None if data is None else data.partition(b"\n")[2]
 
     @cached_property
     def value_types(self) -> frozenset[type]:

@@ -27,6 +27,7 @@ from tasks_lib.sql.faults import DatabaseDamaged, DatabaseFault
 from tasks_lib.sql.guard import check_sql
 from tasks_lib.sql.lexer import trimmed
 from tasks_lib.sql.limits import DEFAULT_LIMITS, MEBIBYTE, Limits
+from tasks_lib.sql.lines import writer
 from tasks_lib.sql.placeholders import BoundStatement, bound, driver_text, placeholders_in
 from tasks_lib.sql.postgres import shared_server
 from tasks_lib.sql.sqlite import Identity, check_file, identity
@@ -81,10 +82,10 @@ def execution_digest(key: ExecutionKey) -> str:
         "sql": key.sql,
         "version": ENGINE_VERSION,
     }
-    return sha256_text(_KEY.encode(fields))
+    return sha256_text(_key_text(fields))
 
 
-_KEY = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_key_text = writer(spaced=False, ascii_only=False)
 
 
 class SqlRunner:
@@ -108,7 +109,7 @@ class SqlRunner:
         self._pool = WorkerPool(workers, limits)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="sql")
         self._postgres_folder = postgres_folder
-        self._batches = Batches(ledger, LEDGER_KIND, self._pool, self._threads)
+        self._batches: Batches[Execution] = Batches(ledger, LEDGER_KIND, self._pool, self._threads, self._alone)
         self._loading = threading.Lock()
         self._locations: dict[tuple[str, str], tuple[str, Identity | None]] = {}
         self._recent: OrderedDict[object, Execution] = OrderedDict()
@@ -125,44 +126,45 @@ class SqlRunner:
         await asyncio.to_thread(self._pool.close)
         self._threads.shutdown(wait=True)
 
-    async def run(
+    def run(
         self, handle: DatabaseHandle, sql: str | None, bindings: Mapping[str, BindingValue] | None = None
-    ) -> Execution:
-        """Run `sql` on the database of `handle` unless the same execution is already in the ledger.
+    ) -> asyncio.Future[Execution]:
+        """Run `sql` on the database of `handle` unless the same execution is already in the ledger. Await what it returns.
 
         What runs is the text as written, without the blanks, comments and semicolons at its end. Bindings the text does
         not use are left out of the execution; a binding without a value is an `execution_error`.
 
-        Raises:
+        Raises (when awaited):
             DatabaseMissing, DatabaseDamaged, ServerUnavailable: nothing is stored and the item is not done.
         """
         # What is kept was let through, under its own text; a text that is there without values uses none.
         plain = handle.engine, handle.digest, sql, ()
         if (known := self._recent.get(plain)) is not None:
             self._recent.move_to_end(plain)
-            return known
+            return _given(known)
         report = check_sql(handle.engine, sql)
         if not report.allowed or sql is None:
-            return Execution("", report.kind, error=report.reason)
+            return _given(Execution("", report.kind, error=report.reason))
         text = trimmed(handle.engine, sql)
         try:
             statement = bound(handle.engine, text, bindings or {})
         except KeyError as error:
-            return Execution("", VerdictKind.EXECUTION_ERROR, error=str(error.args[0]))
+            return _given(Execution("", VerdictKind.EXECUTION_ERROR, error=str(error.args[0])))
         # Python calls 1, 1.0 and True equal: the type belongs to a value here.
-        asked = handle.engine, handle.digest, text, tuple((n, type(v), repr(v)) for n, v in statement.bindings)
-        if asked in self._recent:
+        asked = handle.engine, handle.digest, text, tuple([(n, type(v), repr(v)) for n, v in statement.bindings])
+        if (known := self._recent.get(asked)) is not None:
             self._recent.move_to_end(asked)
-            return self._recent[asked]
+            return _given(known)
         key = execution_digest(ExecutionKey(handle.digest, text, statement.bindings, self._limits.version))
+        request, settle = partial(self._request, handle, statement), partial(self._settled, handle, asked)
+        return self._batches.ask(key, handle.digest, request, settle)
 
-        request = partial(self._request, handle, statement)
-        try:
-            stored = await self._batches.ask(key, handle.digest, request) or await self._alone(key, request)
-        except DatabaseFault:
+    def _settled(self, handle: DatabaseHandle, asked: object, found: Stored | BaseException) -> Execution:
+        if isinstance(found, DatabaseFault):
             self._locations.pop((handle.digest, handle.location), None)  # checked anew once it is repaired
-            raise
-        return self._remember(asked, _execution(*stored))
+        if isinstance(found, BaseException):
+            raise found
+        return self._remember(asked, _execution(*found))
 
     def _request(self, handle: DatabaseHandle, statement: BoundStatement) -> Request:
         """What a worker gets. Takes long when the database is first asked for: called in a thread."""
@@ -220,6 +222,13 @@ class SqlRunner:
         """
         folder = self._postgres_folder or settings().home / "postgres"
         return shared_server(settings().postgres_url, folder).ensure_database(dump, digest)
+
+
+def _given(execution: Execution) -> asyncio.Future[Execution]:
+    """What is there at once, in the form of what must be waited for."""
+    answer: asyncio.Future[Execution] = asyncio.get_running_loop().create_future()
+    answer.set_result(execution)
+    return answer
 
 
 def _execution(entry: Entry, data: bytes) -> Execution:

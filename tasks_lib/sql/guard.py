@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
 
 import sqlglot
@@ -178,18 +179,49 @@ def _check_tree(engine: Engine, root: exp.Expression) -> None:
     if not isinstance(root, _QUERIES):
         raise _Refused(f"The statement is {type(root).__name__.upper()}, not a query; only SELECT and VALUES may run.")
     for node in root.walk():
-        if isinstance(node, _WRITING):
-            raise _Refused(f"The query contains {type(node).__name__.upper()}, which is not read-only.")
-        if isinstance(node, exp.CTE | exp.Subquery) and not isinstance(node.this, (*_QUERIES, exp.Table)):
-            raise _Refused(f"A part of the query is {type(node.this).__name__.upper()}; only queries may stand there.")
-        if isinstance(node, exp.Table):
-            _check_table(engine, node)
-        elif isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
-            _check_function(engine, node.name)
+        match _part_of(type(node)):
+            case _Part.WRITING:
+                raise _Refused(f"The query contains {type(node).__name__.upper()}, which is not read-only.")
+            case _Part.QUERY if not isinstance(node.this, (*_QUERIES, exp.Table)):
+                what = type(node.this).__name__.upper()
+                raise _Refused(f"A part of the query is {what}; only queries may stand there.")
+            case _Part.TABLE:
+                _check_table(engine, node.name.lower(), node.text("db").lower())
+            case _Part.FUNCTION:
+                _check_function(engine, node.name)
 
 
-def _check_table(engine: Engine, table: exp.Table) -> None:
-    name, schema = table.name.lower(), table.db.lower()
+class _Part(Enum):
+    """What is checked of a node."""
+
+    WRITING = auto()
+    QUERY = auto()
+    TABLE = auto()
+    FUNCTION = auto()
+    OTHER = auto()
+
+
+def _part_of(kind: type) -> _Part:
+    """By the node's class, once for each: asking every node whether it is one of so many takes longer than parsing."""
+    found = _KNOWN.get(kind)
+    if found is None:
+        found = next((part for part, kinds in _PARTS.items() if issubclass(kind, kinds)), _Part.OTHER)
+        _KNOWN[kind] = found
+    return found
+
+
+_KNOWN: dict[type, _Part] = {}
+
+
+_PARTS: dict[_Part, tuple[type, ...]] = {
+    _Part.WRITING: _WRITING,
+    _Part.QUERY: (exp.CTE, exp.Subquery),
+    _Part.TABLE: (exp.Table,),
+    _Part.FUNCTION: (exp.Anonymous, exp.AnonymousAggFunc),
+}
+
+
+def _check_table(engine: Engine, name: str, schema: str) -> None:
     if engine is Engine.SQLITE:
         if name.startswith("pragma_") or name in SQLITE_REFUSED_TABLES:
             raise _Refused(f"The table {name} shows or changes engine settings and may not be read.")

@@ -21,7 +21,7 @@ from psycopg.types.numeric import IntDumper
 from psycopg.types.string import StrDumper
 
 from tasks_lib.protocol.records import BindingValue
-from tasks_lib.sql.canonical import Interval, Json, Opaque, Value
+from tasks_lib.sql.canonical import Interval, Json, Opaque, Value, row_bytes
 from tasks_lib.sql.faults import ServerUnavailable
 from tasks_lib.sql.fetching import Deadline, Outcome, collect, failed
 from tasks_lib.sql.limits import Limits
@@ -224,7 +224,7 @@ def _streamed(
     with closing(rows):
         first = next(rows, None)
         if first is None:  # a stream without rows does not tell its columns
-            return collect(_described(connection, query, values), (), limits, deadline)
+            return collect(_described(connection, query, values), (), limits, deadline, row_bytes)
         columns = tuple(column.name for column in cursor.description or ())
         frozen = (tuple(_frozen(value) for value in row) for row in chain((first,), rows))
-        return collect(columns, frozen, limits, deadline)
+        return collect(columns, frozen, limits, deadline, row_bytes)

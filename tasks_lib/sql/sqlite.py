@@ -1,24 +1,24 @@
 """One read-only statement at a time on SQLite files.
 
 Belongs here: opening a file so that nothing can be written or created, the authorizer, engine limits, fetching. Does not
-belong here: the guard, processes and killing (`workers`). Standard library only: worker processes load it.
+belong here: the guard, processes and killing (`workers`). Worker processes start with it, so it imports next to nothing.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import closing
-from functools import partial
-from pathlib import Path
-from typing import TypeAlias
-from urllib.parse import quote
 
-from tasks_lib.sql.canonical import Value
 from tasks_lib.sql.faults import DatabaseDamaged, DatabaseMissing
-from tasks_lib.sql.fetching import Deadline, Outcome, collect, failed
-from tasks_lib.sql.limits import Limits
+from tasks_lib.sql.fetching import Deadline, Outcome, collect_together, failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tasks_lib.protocol.records import BindingValue
+    from tasks_lib.sql.limits import Limits
 
 MAGIC = b"SQLite format 3\x00"
 
@@ -40,16 +40,16 @@ _DAMAGE = frozenset(
 )
 
 
-def check_file(path: Path) -> None:
+def check_file(path: str | os.PathLike[str]) -> None:
     """Check, without opening it as a database, that `path` is a whole SQLite file.
 
     Raises:
         DatabaseMissing: there is no such file. DatabaseDamaged: it is no SQLite file, or shorter than its header says.
     """
     try:
-        with path.open("rb") as stream:
+        with open(path, "rb") as stream:
             header = stream.read(100)
-        size = path.stat().st_size
+        size = os.stat(path).st_size
     except (FileNotFoundError, NotADirectoryError):
         raise DatabaseMissing(f"db_missing: no SQLite file at {path}; put the database there and resume.") from None
     except OSError as error:
@@ -65,39 +65,43 @@ def check_file(path: Path) -> None:
         raise DatabaseDamaged(f"db_damaged: {path} has {size} bytes, its header says {wanted}; restore it and resume.")
 
 
-def _check_journals(path: Path) -> None:
+def _check_journals(path: str | os.PathLike[str]) -> None:
     """Journals hold what is not in the file yet, or what must be undone in it: then the file alone is not the database."""
     for suffix in ("-wal", "-journal"):
         try:
-            with Path(f"{path}{suffix}").open("rb") as stream:
+            with open(f"{path}{suffix}", "rb") as stream:
                 begun = stream.read(1)
         except OSError:
             continue
         if begun not in (b"", b"\0"):  # SQLite blanks the first bytes of a journal it keeps and no longer needs
             raise DatabaseDamaged(
-                f"db_damaged: {path} was not closed, {path.name}{suffix} beside it holds changes; open it once with the "
+                f"db_damaged: {path} was not closed, {os.path.basename(path)}{suffix} beside it holds changes; open it once with the "
                 "sqlite3 program, close it, and resume."
             )
 
 
-def uri(path: Path) -> str:
+def uri(path: str | os.PathLike[str]) -> str:
     """Return the URI that opens `path` read-only and takes the file for one that nobody changes.
 
     So nothing is locked, no journal is looked for, and none is made: a database in WAL mode opens from a folder that is
     not writable. Whoever opens it sees to it that the file does stay the same (`identity`).
     """
-    return f"file:{quote(str(path))}?mode=ro&immutable=1"
+    quoted = "".join([chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path)])
+    return f"file:{quoted}?mode=ro&immutable=1"
 
 
-Identity: TypeAlias = tuple[int, int, int, int]
+_PLAIN = b"/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""What stands for itself in a URI, as in `urllib.parse.quote`, which imports too much for a worker."""
+
+Identity = tuple[int, int, int, int]
 """What tells a file from another in its place, and from itself after a change: device, inode, bytes, nanoseconds of its
 last change."""
 
 
-def identity(path: Path) -> Identity:
+def identity(path: str | os.PathLike[str]) -> Identity:
     """The identity of the file at `path`. Raises DatabaseMissing."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         raise DatabaseMissing(f"db_missing: no SQLite file at {path}; put the database there and resume.") from None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
@@ -112,16 +116,17 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
     return sqlite3.SQLITE_OK
 
 
-_text = partial(str, encoding="utf-8", errors="surrogateescape")
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogateescape")
 
 
-def connect(path: Path, limits: Limits) -> sqlite3.Connection:
+def connect(path: str | os.PathLike[str], limits: Limits) -> sqlite3.Connection:
     """Open `path` so that only reading is possible, within `limits`. Raises DatabaseMissing or DatabaseDamaged."""
     check_file(path)
     connection = sqlite3.connect(uri(path), uri=True, isolation_level=None, cached_statements=0)
     connection.text_factory = _text
     ((_, _, opened),) = connection.execute("PRAGMA database_list").fetchall()
-    if identity(Path(opened)) != identity(path):
+    if identity(opened) != identity(path):
         connection.close()
         raise DatabaseDamaged(
             f"db_damaged: SQLite opened {opened} for {path}; give the database a plain path and resume."
@@ -147,20 +152,24 @@ class Connections:
     def __init__(self, limits: Limits, kept: int = 8) -> None:
         self._limits = limits
         self._most = kept
-        self._kept: OrderedDict[Path, tuple[sqlite3.Connection, Identity]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[sqlite3.Connection, Identity]] = OrderedDict()
 
     def close(self) -> None:
         """Close all."""
         for path in list(self._kept):
             self._drop(path)
 
-    def _drop(self, path: Path) -> None:
+    def _drop(self, path: str) -> None:
         connection, _ = self._kept.pop(path)
         connection.close()
 
-    def _to(self, path: Path) -> tuple[sqlite3.Connection, Identity]:
+    def _to(self, path: str, expected: Identity | None) -> tuple[sqlite3.Connection, Identity]:
+        kept = self._kept.get(path)
+        if kept is not None and kept[1] == expected:
+            self._kept.move_to_end(path)
+            return kept  # whether the file is still that one is seen after the statement
         now = identity(path)
-        if path in self._kept and self._kept[path][1] != now:
+        if kept is not None and kept[1] != now:
             self._drop(path)
         if path not in self._kept:
             if len(self._kept) >= self._most:
@@ -170,7 +179,7 @@ class Connections:
         return self._kept[path]
 
     def run(
-        self, path: Path, sql: str, bindings: Mapping[str, Value] | None = None, expected: Identity | None = None
+        self, path: str, sql: str, bindings: Mapping[str, BindingValue] | None = None, expected: Identity | None = None
     ) -> Outcome:
         """Run `sql` as written on the file and fetch its result.
 
@@ -183,10 +192,10 @@ class Connections:
         """
         deadline = Deadline(self._limits.wall_seconds)
         try:
-            connection, opened = self._to(path)
+            connection, opened = self._to(path, expected)
         except sqlite3.Error as error:
             raise DatabaseDamaged(f"db_damaged: {path} does not open ({error}); restore it and resume.") from error
-        if expected is not None and opened != tuple(expected):
+        if expected is not None and opened != expected:
             raise _changed(path)
         try:
             outcome = _fetched(connection, sql, bindings or {}, self._limits, deadline, path)
@@ -203,23 +212,26 @@ class Connections:
         return outcome
 
 
-def _changed(path: Path) -> DatabaseDamaged:
+def _changed(path: str) -> DatabaseDamaged:
     return DatabaseDamaged(f"db_damaged: {path} is not the file that was checked any more; restore it and resume.")
 
 
 def _fetched(
     connection: sqlite3.Connection,
     sql: str,
-    bindings: Mapping[str, Value],
+    bindings: Mapping[str, BindingValue],
     limits: Limits,
     deadline: Deadline,
-    path: Path,
+    path: str,
 ) -> Outcome:
     try:
         connection.set_progress_handler(deadline.passed, 2000)
-        with closing(connection.execute(sql, bindings)) as cursor:
-            columns = tuple(name for name, *_ in cursor.description or ())
-            return collect(columns, cursor, limits, deadline)
+        cursor = connection.execute(sql, bindings)
+        try:
+            columns = [column[0] for column in cursor.description or ()]
+            return collect_together(columns, cursor, limits, deadline)
+        finally:
+            cursor.close()
     except sqlite3.Error as error:
         # Errors of the Python module itself, such as a missing binding, carry no code.
         code = getattr(error, "sqlite_errorcode", None)

@@ -1,32 +1,42 @@
 """What runs inside a worker process: read requests, run them one by one, write a reply to each, until the pipe closes.
 
 Belongs here: the loop, the process's own limits, the wire form. Does not belong here: the guard, the ledger, anything
-that makes starting slow. It is its own program (`python -m tasks_lib.sql.worker_main <limits as JSON>`), not a
-`multiprocessing` target, so that it never imports the caller's main module and works from any thread or process.
+that makes starting slow: a start costs as much as a dozen statements, and most of it would be imports. It is its own
+program (START), not a `multiprocessing` target, so that it never imports the caller's main module
+and works from any thread or process.
 
-Wire form, both ways: 8 bytes of length, then that many bytes. What comes in is a JSON list of requests; each gets a reply
-of its own, in order: a JSON line and then the canonical bytes of the result. Each statement has all limits to itself;
-replies to quick ones go out together. The first reply, which is empty, says that the worker is ready.
+Wire form, both ways: 8 bytes of length, then that many bytes. What comes in is marshalled by the same Python: first the
+fields of `Limits`, answered by an empty reply when the worker is ready; then lists of requests, each of which gets a reply of
+its own, in order: a JSON line and the canonical bytes of the result. Unmarshalling trusts who wrote, so nothing goes back
+that way. Each statement has all limits to itself; replies to quick ones go out together.
 """
 
 from __future__ import annotations
 
-import json
-import math
+import marshal
 import os
 import resource
 import sys
 import time
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, BinaryIO
+from types import SimpleNamespace
 
-from tasks_lib.sql.canonical import decoded
 from tasks_lib.sql.faults import DatabaseFault
 from tasks_lib.sql.fetching import Outcome, failed
-from tasks_lib.sql.limits import MEBIBYTE, Limits
+from tasks_lib.sql.lines import json_line
 from tasks_lib.sql.sqlite import Connections
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from tasks_lib.protocol.records import BindingValue
+    from tasks_lib.sql.limits import Limits
+    from tasks_lib.sql.sqlite import Identity
+
+    Wire = tuple[str, str, str, list[tuple[str, BindingValue]], Identity | None]
+
+START = "from tasks_lib.sql.worker_main import main; main()"
+"""What `python -c` is given: `-m` would load the machinery of running modules first."""
 LOAD_DRIVER = b""
 """The request that has PostgreSQL's driver loaded, answered by an empty reply; SQLite needs none, and nothing installed."""
 HELD_SECONDS = 0.01
@@ -46,18 +56,13 @@ def frame(body: bytes) -> bytes:
     return len(body).to_bytes(8, "big") + body
 
 
-_path = lru_cache(64)(Path)  # a path that was hashed before is found faster
-
-
-def _run(request: dict[str, Any], limits: Limits, files: Connections) -> Outcome:
-    if request["engine"] == "sqlite":
-        bindings = {name: decoded(value) for name, value in request["values"]}
-        expected = tuple(request["identity"]) if request["identity"] else None
-        return files.run(_path(request["location"]), request["sql"], bindings, expected)
+def _run(request: Wire, limits: Limits, files: Connections) -> Outcome:
+    engine, location, sql, values, expected = request
+    if engine == "sqlite":
+        return files.run(location, sql, dict(values), expected)
     from tasks_lib.sql import postgres_session
 
-    values = [decoded(value) for _, value in request["values"]]
-    return postgres_session.run(request["location"], request["sql"], values, limits)  # type: ignore[arg-type]
+    return postgres_session.run(location, sql, [value for _, value in values], limits)
 
 
 def _limit_process(limits: Limits) -> None:
@@ -68,24 +73,38 @@ def _limit_process(limits: Limits) -> None:
     with open("/proc/self/statm") as stream:
         mapped = int(stream.read().split()[0]) * resource.getpagesize()
     # On top of what the statement may take: the result twice (rows and bytes), and libraries loaded later.
-    allowed = mapped + limits.memory_bytes + 2 * limits.max_bytes + 256 * MEBIBYTE
+    allowed = mapped + limits.memory_bytes + 2 * limits.max_bytes + (256 << 20)
     resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
 
 
-def _limit_processor(limits: Limits) -> None:
-    """Give the next statement its processor time; the kernel ends the process when it is used up."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    soft = math.ceil(used.ru_utime + used.ru_stime + limits.cpu_seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+class _Processor:
+    """Gives every statement its processor time; the kernel ends the process when it is used up.
+
+    The kernel counts whole seconds: a limit holds for the statements of one second, so that each has what it should and
+    none has two seconds more.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._set = -1.0
+
+    def renew(self) -> None:
+        """Call before a statement."""
+        used = time.process_time()
+        if 0 <= used - self._set < 1:
+            return
+        self._set = used
+        soft = -int(-(used + self._seconds) // 1) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def main() -> None:
     """Serve requests from standard input until it closes."""
-    limits = Limits(**json.loads(sys.argv[1]))
     requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not get between the replies
+    limits: Limits = SimpleNamespace(**marshal.loads(read_frame(requests) or b""))  # type: ignore[assignment]
     _limit_process(limits)
-    files = Connections(limits)
+    files, processor = Connections(limits), _Processor(limits.cpu_seconds)
     replies.write(frame(b""))
     replies.flush()
     while (body := read_frame(requests)) is not None:
@@ -99,28 +118,23 @@ def main() -> None:
             replies.flush()
             continue
         flushed = time.monotonic()
-        for request in json.loads(body):
+        for request in marshal.loads(body):
             begun = time.monotonic()
             if begun - flushed > HELD_SECONDS:
                 replies.flush()
                 flushed = begun
-            replies.write(_reply(request, limits, files))
+            processor.renew()
+            replies.write(_reply(request, begun, limits, files))
         replies.flush()
 
 
-def _reply(request: dict[str, Any], limits: Limits, files: Connections) -> bytes:
-    begun = time.monotonic()
-    _limit_processor(limits)
+def _reply(request: Wire, begun: float, limits: Limits, files: Connections) -> bytes:
     fault = ""
     try:
         outcome = _run(request, limits, files)
     except DatabaseFault as error:
-        fault, outcome = error.kind.value, failed("", str(error))
+        fault, outcome = error.word, failed("", str(error))
     except MemoryError:
         outcome = failed("execution_error", f"The statement needed more than {limits.memory_bytes} bytes of memory.")
     head = [outcome.kind, outcome.error, outcome.rows, fault, round(time.monotonic() - begun, 6)]
-    return frame(json.dumps(head).encode("ascii") + b"\n" + outcome.data)
-
-
-if __name__ == "__main__":
-    main()
+    return frame(json_line(head) + outcome.data)

@@ -8,6 +8,7 @@ executor.
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import queue
 import select
@@ -17,17 +18,16 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from types import TracebackType
 
 from tasks_lib.protocol.records import BindingValue
 from tasks_lib.protocol.vocabulary import Engine
-from tasks_lib.sql.canonical import encoded
 from tasks_lib.sql.faults import FAULTS, DatabaseFault
 from tasks_lib.sql.fetching import Outcome, failed
 from tasks_lib.sql.limits import DEFAULT_LIMITS, Limits
 from tasks_lib.sql.sqlite import Identity
-from tasks_lib.sql.worker_main import LOAD_DRIVER, frame
+from tasks_lib.sql.worker_main import LOAD_DRIVER, START, frame
 from tasks_lib.store.settings import PROJECT_ROOT
 
 GRACE_SECONDS = 0.5
@@ -57,16 +57,15 @@ class Request:
     values: Sequence[tuple[str, BindingValue]] = ()
     identity: Identity | None = None
 
-    def plain(self) -> dict[str, object]:
-        """Return what the wire form holds."""
-        values = [[name, encoded(value)] for name, value in self.values]
-        return {
-            "engine": self.engine.value,
-            "location": self.location,
-            "sql": self.sql,
-            "values": values,
-            "identity": self.identity,
-        }
+    def plain(self) -> tuple[object, ...]:
+        """Return what the wire form holds. Raises TypeError for a value that cannot be bound."""
+        for name, value in self.values:
+            if type(value) not in _BOUND:
+                raise TypeError(f"The binding :{name} has type {type(value).__name__}, which cannot be bound.")
+        return self.engine.value, self.location, self.sql, list(self.values), self.identity
+
+
+_BOUND = frozenset({type(None), bool, int, float, str, bytes})
 
 
 class _Died(Exception):
@@ -87,7 +86,7 @@ class Worker:
         self._received = bytearray()
         # -S: what is installed is looked for only when a driver is wanted, which halves what a start costs.
         self._process = subprocess.Popen(
-            [sys.executable, "-S", "-P", "-m", "tasks_lib.sql.worker_main", json.dumps(asdict(limits))],
+            [sys.executable, "-S", "-P", "-c", START],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -97,6 +96,7 @@ class Worker:
         self._readable = select.poll()
         self._readable.register(self._process.stdout.fileno(), select.POLLIN)
         try:
+            self._send(marshal.dumps(asdict(limits)))
             ready = self._read(BOOT_SECONDS)
         except _Died as death:
             raise WorkerStartError(
@@ -142,7 +142,7 @@ class Worker:
                 self._send(LOAD_DRIVER)
                 self._driver_loaded = self._read(BOOT_SECONDS) is not None
             begun = time.monotonic()
-            self._send(json.dumps([request.plain() for request in requests]).encode("ascii"))
+            self._send(marshal.dumps([request.plain() for request in requests]))
             while len(done) < len(requests):
                 reply = self._read(self.limits.wall_seconds + GRACE_SECONDS)
                 if reply is None:
@@ -166,7 +166,7 @@ class Worker:
         done: list[Outcome | DatabaseFault | None], asked: int, end: Outcome, begun: float
     ) -> list[Outcome | DatabaseFault | None]:
         if asked == 1:
-            return [replace(end, seconds=round(time.monotonic() - begun, 6))]
+            return [failed(end.kind, end.error, round(time.monotonic() - begun, 6))]
         return [*done, *[None] * (asked - len(done))]
 
     def _send(self, body: bytes) -> None:
@@ -186,7 +186,7 @@ class Worker:
         while len(received) < 8 or len(received) < 8 + int.from_bytes(received[:8], "big"):
             if not self._readable.poll(max(0.0, end - time.monotonic()) * 1000):
                 return None
-            chunk = os.read(descriptor, 1 << 20)
+            chunk = os.read(descriptor, 1 << 16)
             if not chunk:
                 raise _Died(self._process.wait())
             received += chunk

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import socket
 import time
 import uuid
@@ -55,16 +56,20 @@ blobs = sa.Table(
 _FIND = sa.text(
     "SELECT key, kind, state, owner, attempt, expires, run, outcome, payload, meta FROM items WHERE key = :key"
 )
-_LEASE = sa.text(
+_READ_BLOB = sa.text("SELECT data FROM blobs WHERE digest = :digest")
+# These go to the driver as they are, with all rows of a batch: what SQLAlchemy does to each row costs as much as SQLite.
+_LEASE = (
     "INSERT INTO items (key, kind, state, owner, attempt, expires, run, outcome, payload, meta, completed) "
     "VALUES (:key, :kind, 'leased', :owner, 1, :expires, :run, '', :payload, '{}', 0.0) ON CONFLICT (key) DO NOTHING"
 )
-_COMPLETE = sa.text(
+_COMPLETE = (
     "UPDATE items SET state = 'done', outcome = :outcome, payload = :payload, meta = :meta, completed = :completed, "
     "run = :run WHERE key = :key AND attempt = :attempt AND state = 'leased'"
 )
-_BLOB = sa.text("INSERT INTO blobs (digest, data) VALUES (:digest, :data) ON CONFLICT (digest) DO NOTHING")
-_READ_BLOB = sa.text("SELECT data FROM blobs WHERE digest = :digest")
+_BLOB = "INSERT INTO blobs (digest, data) VALUES (:digest, :data) ON CONFLICT (digest) DO NOTHING"
+
+
+_META = json.JSONEncoder(sort_keys=True)
 
 
 class Transient(RuntimeError):
@@ -144,7 +149,7 @@ class Ledger:
         self.lease_seconds = lease_seconds
         self.owner = this_owner()
         made = _address(self.url)
-        sqlite = made.get_backend_name() == "sqlite"
+        self._sqlite = sqlite = made.get_backend_name() == "sqlite"
         if sqlite and made.database:
             Path(made.database).parent.mkdir(parents=True, exist_ok=True)
         options: dict[str, Any] = {"connect_args": {"timeout": 60}}
@@ -247,8 +252,8 @@ class Ledger:
                     "expires": now + self.lease_seconds,
                     "run": self.run,
                 }
-                made = connection.execute(_LEASE, {**values, "payload": b""})
-                return Lease(key, kind, self.owner, 1) if made.rowcount == 1 else None
+                made = self._write(connection, _LEASE, [{**values, "payload": b""}])
+                return Lease(key, kind, self.owner, 1) if made == 1 else None
             if row.state == "done":
                 return _entry(row)
             if row.state == "leased" and row.expires > now and not owner_is_dead(row.owner):
@@ -275,7 +280,7 @@ class Ledger:
             for key in wanted
         ]
         with self.engine.connect() as connection:
-            if connection.execute(_LEASE, rows).rowcount != len(wanted):
+            if self._write(connection, _LEASE, rows) != len(wanted):
                 connection.rollback()
                 return []
             connection.commit()
@@ -324,7 +329,7 @@ class Ledger:
                 "attempt": lease.attempt,
                 "outcome": produced.outcome,
                 "payload": produced.payload,
-                "meta": json.dumps(dict(produced.meta), sort_keys=True),
+                "meta": _META.encode(dict(produced.meta)),
                 "completed": now,
                 "run": self.run,
             }
@@ -332,12 +337,19 @@ class Ledger:
         ]
         with self.engine.connect() as connection:
             if contents:  # in one order for everybody, as in `lease_new`
-                connection.execute(_BLOB, [{"digest": name, "data": contents[name]} for name in sorted(contents)])
-            if connection.execute(_COMPLETE, rows).rowcount != len(rows):
+                named = [{"digest": name, "data": contents[name]} for name in sorted(contents)]
+                self._write(connection, _BLOB, named)
+            if self._write(connection, _COMPLETE, rows) != len(rows):
                 connection.rollback()
                 return False
             connection.commit()
         return True
+
+    def _write(self, connection: sa.Connection, statement: str, rows: list[dict[str, Any]]) -> int:
+        """Run a statement with named values for every row of `rows`; returns how many rows it changed or made."""
+        if not self._sqlite:
+            statement = re.sub(r":(\w+)", r"%(\1)s", statement)
+        return connection.exec_driver_sql(statement, rows).rowcount
 
     def _entry(self, lease: Lease, produced: Produced) -> Entry:
         return Entry(
