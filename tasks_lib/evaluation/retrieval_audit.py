@@ -35,6 +35,9 @@ SIZES = (("1", 1, 1), ("2-3", 2, 3), ("4-5", 4, 5), ("6-8", 6, 8))
 SCOPES = ("own_corpus", "whole_registry")
 
 _BATCH = 512
+"""Questions that the model reads at a time: texts of one length share a pass, so few at a time cost more."""
+_WEIGHED = 64
+"""Questions whose evidence is in memory at a time: every card and column of the catalog has a number for each of their clauses."""
 _Key = tuple[str, str, str, str, str]
 """scope, slice, value_of, stage, metric"""
 
@@ -123,16 +126,20 @@ def _ranks(scores: Floats, owners: npt.NDArray[np.int64], scopes: npt.NDArray[np
 
 
 def _batches(catalog: Catalog, questions: Sequence[str]) -> Iterator[tuple[int, list[Floats]]]:
-    """(place of the first, evidence of the parts of each) by 512 questions; the model reads the next ones meanwhile."""
-    parts = [questions[at : at + _BATCH] for at in range(0, len(questions), _BATCH)]
+    """(place of the first, evidence of the parts of each), few questions at a time; the model reads the next ones meanwhile."""
+    texts = [needs(question) for question in questions]
     with ThreadPoolExecutor(1) as ahead:
-        read = [ahead.submit(embed, [text for question in part for text in needs(question)]) for part in parts]
-        for number, part in enumerate(parts):
-            read[number].result()
-            texts = [needs(question) for question in part]
-            evidence = catalog.evidence([text for several in texts for text in several])
-            ends = np.cumsum([len(several) for several in texts])
-            yield number * _BATCH, np.split(evidence, ends[:-1])
+        read = [ahead.submit(_read, texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)]
+        for begin in range(0, len(texts), _WEIGHED):
+            read[begin // _BATCH].result()
+            part = texts[begin : begin + _WEIGHED]
+            evidence = catalog.evidence([text for several in part for text in several])
+            yield begin, np.split(evidence, np.cumsum([len(several) for several in part])[:-1])
+
+
+def _read(texts: Sequence[Sequence[str]]) -> None:
+    """Have the model read the clauses of questions: their vectors are then at hand wherever they are asked for."""
+    embed([text for several in texts for text in several])
 
 
 def audit_units(catalog: Catalog, units: Sequence[AuditedUnit]) -> list[dict[str, Any]]:
