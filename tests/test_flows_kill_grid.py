@@ -3,7 +3,7 @@
 Takes some minutes: `pytest -s -m nightly tests/test_flows_kill_grid.py` kills one backend over a few tasks of the embedded release.
 The full grid: DSABENCH_RELEASE names a release of the `paper` profile (four offline policies, every task). DSABENCH_REFERENCE names
 the home of a run of the same command and code that nothing disturbed; without it, one is made first. DSABENCH_KILL_HOME names a
-folder to work in that is kept. A line a kill is printed, and the verdict at the end.
+folder to work in that is kept, and gone on in. A line a kill is printed, and the verdict at the end.
 
 Moments are drawn by how far the home is (ledger, artifacts, log), so that every stage is hit, whatever the speed of the machine.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import random
 import re
 import signal
@@ -220,8 +221,8 @@ def family_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
 
 
-def killed_at(moment: Moment, command: list[str], start: Start) -> bool:
-    """Start the command and SIGKILL its whole process group at the moment; False when it had come to its end before."""
+def killed_at(moment: Moment, command: list[str], start: Start, code: int) -> bool:
+    """Start the command and SIGKILL its whole process group at the moment; False when it had come to its end before, with `code`."""
     process = begun(command, start.home, start.log)
     end = time.monotonic() + SECONDS
     try:
@@ -238,7 +239,7 @@ def killed_at(moment: Moment, command: list[str], start: Start) -> bool:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(60)
     if process.returncode != -signal.SIGKILL:
-        assert process.returncode == 0, (
+        assert process.returncode == code, (
             f"{moment.name}: ended with {process.returncode}:\n{start.log.read_text()[-3000:]}"
         )
         return False
@@ -247,10 +248,10 @@ def killed_at(moment: Moment, command: list[str], start: Start) -> bool:
     return True
 
 
-def finished(command: list[str], home: Path, log: Path) -> None:
-    """Run the command to its end, which must be good and leave no process."""
+def finished(command: list[str], home: Path, log: Path, code: int = 0) -> None:
+    """Run the command to its end, which must be `code` and leave no process."""
     process = begun(command, home, log)
-    assert process.wait(SECONDS) == 0, log.read_text()[-3000:]
+    assert process.wait(SECONDS) == code, log.read_text()[-3000:]
     left = [
         p.info["cmdline"] for p in psutil.process_iter(["cmdline"]) if str(home) in " ".join(p.info["cmdline"] or ())
     ]
@@ -332,24 +333,28 @@ def test_killed_at_twenty_moments_of_the_whole_chain(request: pytest.FixtureRequ
     if not REFERENCE:
         reference.mkdir(exist_ok=True)
         finished(command, reference, folder / "reference.log")
-    home.mkdir()
+    code = int(
+        run_record(reference)["status"] != "completed"
+    )  # a run that its checks refuse has the same tables to its end
+    home.mkdir(exist_ok=True)
 
-    drawn = random.Random(SEED)
-    kept: list[Kept] = []
+    drawn, notes = random.Random(SEED), folder / "kept.pickle"
+    kept: list[Kept] = pickle.loads(notes.read_bytes()) if notes.exists() else []  # in a kept folder the test goes on
     seconds = time.monotonic()
-    for n, moment in enumerate(moments(reference, drawn), 1):
+    for n, moment in list(enumerate(moments(reference, drawn), 1))[len(kept) :]:
         start = Start(home, folder / f"start-{n}.log")
-        while not killed_at(moment, command, start):
+        while not killed_at(moment, command, start, code):
             say(f"kill {n}: the run had ended before {moment.name}; half the time")
             moment = Moment(moment.name, moment.reached, moment.wait / 2)
         point = kept_after(moment.name, home)
         kept.append(point)
+        notes.write_bytes(pickle.dumps(kept))
         states = [v[0] for v in point.items.values()]
         say(
             f"kill {n} of {KILLS} at {moment.name}: {states.count('done')} items done, {len(states) - states.count('done')} in flight, "
             f"{len(point.tables)} tables, {len(point.cells)} cells"
         )
-    finished(command, home, folder / "last.log")
+    finished(command, home, folder / "last.log", code)
     record = run_record(home)
     say(f"run to the end: {record['status']}, {record['cells']} cells, {record['cells_started']} of them started now")
     faults = list(faults_of(home, reference, kept))
