@@ -19,17 +19,19 @@ from flows.wanted import RunSpec, recorded_chains
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.protocol.vocabulary import DataAgent
 from tasks_lib.reporting.page import RunTables, write_page
+from tasks_lib.reporting.run_tables import EPISODE_COLUMNS, counted
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS
 from tasks_lib.scoring.comparison import Comparison
 from tasks_lib.scoring.disagreement import disagreement
-from tasks_lib.scoring.publish import read_episodes
 from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
 from tasks_lib.store.schemas import (
+    ANALYSES,
     AUDIT,
     CONTRIBUTIONS,
     DISAGREEMENT,
+    EPISODES,
     INTERVALS,
     METRICS,
     ROUTING_EVENTS,
@@ -50,7 +52,7 @@ def failures(record: dict[str, Any], store: ArtifactStore) -> pl.DataFrame:
     frames = []
     for (backend, _), chain in recorded_chains(record).items():
         for agent, key in chain.contributions.items():
-            frame = store.read(CONTRIBUTIONS, key).select("kind")
+            frame = store.read(CONTRIBUTIONS, key, ("kind",))
             frames.append(frame.with_columns(backend=pl.lit(backend), data_agent=pl.lit(str(agent))))
     together = pl.concat(frames).group_by("backend", "data_agent", "kind").agg(pl.len().alias("n"))
     return together.sort("backend", "data_agent", "kind")
@@ -102,14 +104,17 @@ def tables_of(
             "planner language": run.planner_language,
         },
     }
+    stages, tasks = counted(store.read(EPISODES, key, EPISODE_COLUMNS) for key in record["cell_keys"].values())
     return RunTables(
         record=facts,
         metrics=store.read(METRICS, record["metrics_key"]),
         intervals=store.read(INTERVALS, record["intervals_key"]),
         routing_metrics=_read(store, ROUTING_METRICS, record.get("routing_metrics_key")),
         routing_intervals=_read(store, INTERVALS, record.get("routing_intervals_key")),
-        episodes=read_episodes(store, list(record["cell_keys"].values())),
+        stages=stages,
+        tasks=tasks,
         contributions=failures(record, store),
+        analyses=_read(store, ANALYSES, record.get("analyses_key")),
         audit=store.read(AUDIT, record["audit_key"]) if "audit_key" in record else None,
         disagreement=store.read(DISAGREEMENT, record["disagreement_key"]) if record.get("disagreement_key") else None,
         verification=verification,

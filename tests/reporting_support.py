@@ -20,12 +20,16 @@ from tasks_lib.protocol.vocabulary import (
     Router,
 )
 from tasks_lib.reporting.page import RunTables
+from tasks_lib.reporting.run_tables import counted
+from tasks_lib.scoring.analyses import analysis_rows
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS, grid
 from tasks_lib.scoring.contrasts import cell_intervals, contrast_intervals, routing_intervals
 from tasks_lib.scoring.metrics import CELL_METRICS, ROUTING, measure
+from tasks_lib.scoring.publish import frame_of
+from tasks_lib.scoring.spreads import ranges
 from tasks_lib.scoring.targets import Target, episodes_of
 from tasks_lib.store.artifacts import conform
-from tasks_lib.store.schemas import AUDIT, EPISODES, INTERVALS, METRICS, ROUTING_EPISODES, Table
+from tasks_lib.store.schemas import ANALYSES, AUDIT, EPISODES, INTERVALS, METRICS, ROUTING_EPISODES, Table
 
 POLICY, MODEL = "offline-hybrid", "model-x"
 DRAWS = 100
@@ -132,13 +136,37 @@ def record(backends: list[dict[str, str]]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4)
+def cell_episodes(names: tuple[str, ...] = (POLICY, MODEL)) -> tuple[pl.DataFrame, ...]:
+    """The episodes of every cell, in grid order; the same seed every time."""
+    rng = random.Random(11)
+    return tuple(frame(EPISODES, [_episode(cell, t, rng) for t in targets()]) for cell in grid(names))
+
+
+def used(backend: str, cells: int) -> dict[str, Any]:
+    """Usage of as many cells: the policy tells no tokens and costs nothing, of the model's calls one in ten has no known price."""
+    told = backend != POLICY
+    return {
+        **{"calls": 40 * cells, "judge_calls": cells, "executions": 20 * cells},
+        **{"known_usd": 0.5 * cells * told, "unknown_cost_calls": 4 * cells * told},
+        **{"prompt_tokens": 9000 * cells * told, "completion_tokens": 1000 * cells * told},
+        "unknown_token_calls": 0 if told else 40 * cells,
+    }
+
+
+def usage(names: tuple[str, ...]) -> dict[str, dict[str, dict[str, Any]]]:
+    apart = {"calls_apart": 40 * 72, "executions_apart": 20 * 72}
+    return {
+        "cells": {cell.cell_id: used(cell.backend, 1) for cell in grid(names)},
+        "backends": {name: used(name, 6) | apart for name in names},
+    }
+
+
+@lru_cache(maxsize=4)
 def run_tables(names: tuple[str, ...] = (POLICY, MODEL)) -> RunTables:
     """A run of these backends; the same seed every time."""
-    rng = random.Random(11)
-    rows, metrics = [], []
-    for cell in grid(names):
-        part = frame(EPISODES, [_episode(cell, t, rng) for t in targets()])
-        rows.append(part)
+    rng = random.Random(12)
+    rows, metrics = cell_episodes(names), []
+    for cell, part in zip(grid(names), rows, strict=True):
         measured = measure(part, targets(), CELL_METRICS, cell.cell_id).with_columns(cell_id=pl.lit(cell.cell_id))
         metrics.append(measured.select(METRICS.schema.names))
     episodes = pl.concat(rows)
@@ -170,13 +198,18 @@ def run_tables(names: tuple[str, ...] = (POLICY, MODEL)) -> RunTables:
             ("own_corpus", "corpus", "bird", "reranked", "mrr", 0.8703),
         )
     ]
+    counts = counted(rows)
+    analysed = analysis_rows(episodes, names, DRAWS, 1)
     return RunTables(
-        record=record([{"name": n, "model": "offline/hybrid" if n == POLICY else f"lab/{n}"} for n in names]),
+        record=record([{"name": n, "model": "offline/hybrid" if n == POLICY else f"lab/{n}"} for n in names])
+        | {"usage": usage(names)},
         metrics=pl.concat(metrics),
         intervals=frame(INTERVALS, cell_intervals(episodes, DRAWS) + contrast_intervals(episodes, names, DRAWS)),
         routing_metrics=pl.concat(routing),
         routing_intervals=frame(INTERVALS, routing_intervals(study, DRAWS)),
-        episodes=episodes,
+        stages=counts[0],
+        tasks=counts[1],
+        analyses=frame_of(ANALYSES, analysed + ranges(analysed)),
         contributions=pl.DataFrame(
             [(b, str(a), k, n) for b in names for a in DataAgent for k, n in (("correct", 900), ("timeout", 31))],
             schema=["backend", "data_agent", "kind", "n"],

@@ -10,7 +10,7 @@ from statistics import fmean, median
 
 import polars as pl
 import pytest
-from reporting_support import MODEL, POLICY, run_tables
+from reporting_support import MODEL, POLICY, cell_episodes, run_tables
 
 from tasks_lib.reporting.appendix import facts
 from tasks_lib.reporting.page import ReportError, RunTables, headline_text, page_html, write_page
@@ -103,10 +103,10 @@ def test_every_cell_shows_its_published_values_and_intervals(run: RunTables, pag
     bands = {
         (s, m): (low, high) for s, m, low, high in run.intervals.select("subject", "metric", "low", "high").iter_rows()
     }
-    rows = page.rows("cells")
-    assert len(rows) == 144
+    assert len(page.rows("cells")) == 144
     dashes = 0
-    for cell, row in zip(grid((POLICY, MODEL)), rows, strict=True):
+    for cell in grid((POLICY, MODEL)):
+        row = page.row("cells", *cell.cell_id.replace("_", " ").split("."))
         for metric in HEADLINE:
             value, denominator = published[(cell.cell_id, metric)]
             if denominator == 0:
@@ -170,7 +170,7 @@ def test_the_routing_study_shows_its_frame(run: RunTables, page: Page) -> None:
 
 
 def test_the_funnel_counts_task_equivalents(run: RunTables, page: Page) -> None:
-    part = run.episodes.filter(pl.col("cell_id") == f"{MODEL}.hermes.adapter.llm.never.router")
+    part = pl.concat(cell_episodes()).filter(pl.col("cell_id") == f"{MODEL}.hermes.adapter.llm.never.router")
     row = page.row("funnel", MODEL)
     weights = [
         part["weight"].sum(),
@@ -180,7 +180,7 @@ def test_the_funnel_counts_task_equivalents(run: RunTables, page: Page) -> None:
     ]
     columns = ("Tasks", "Set correct", "Graph correct", "Route and execution correct")
     assert [float(row[c]) for c in columns] == weights
-    assert row["Graph given set, %"] == two(weights[2] / weights[1])
+    assert row["Graph given set, %"].split(" ")[0] == two(weights[2] / weights[1])
 
 
 def test_request_modes_are_means_over_six_cells_with_their_contrast(run: RunTables, page: Page) -> None:
@@ -200,8 +200,9 @@ def test_nothing_asked_is_an_en_dash_and_nothing_hit_is_zero(page: Page) -> None
     never, once = page.row("interactive", MODEL, "never"), page.row("interactive", MODEL, "once")
     assert never["Ask-Rate"] == "0.00"
     assert [never[c] for c in ("Release-Rate", "Change per ask", "Repair per ask", "Harm per ask")] == ["–"] * 4
-    assert (once["Ask-Rate"], once["Release-Rate"], once["Harm per ask"]) == ("100.00", "100.00", "0.00")
-    assert once["RA-Set"] == once["Repair per ask"]
+    shown = {name: once[name].split(" ")[0] for name in once}
+    assert (shown["Ask-Rate"], shown["Release-Rate"], shown["Harm per ask"]) == ("100.00", "100.00", "0.00")
+    assert shown["RA-Set"] == shown["Repair per ask"]
     assert (never["Needless asks"], once["Needless asks"]) == ("–", "–")  # nobody could ask on an ordinary task
 
 
@@ -217,7 +218,11 @@ def test_a_contrast_without_any_draw_is_an_en_dash(run: RunTables, page: Page) -
 def test_failure_stages_add_up_to_the_tasks(run: RunTables, page: Page) -> None:
     cell = f"{MODEL}.hermes.adapter.llm.once.router"
     sums = dict(
-        run.episodes.filter(pl.col("cell_id") == cell).group_by("failure_stage").agg(pl.col("weight").sum()).iter_rows()
+        pl.concat(cell_episodes())
+        .filter(pl.col("cell_id") == cell)
+        .group_by("failure_stage")
+        .agg(pl.col("weight").sum())
+        .iter_rows()
     )
     row = page.row("stages", MODEL, "once")
     shown = {k: float(v.split()[0]) for k, v in list(row.items())[2:]}
@@ -231,7 +236,7 @@ def test_corpora_carry_their_origin(run: RunTables, page: Page, html: str) -> No
     assert (row["Databases by origin"], row["Tasks"]) == ("surrogate (8)", "8")
     cell = f"{MODEL}.hermes.adapter.llm.never.router"
     where = (pl.col("cell_id") == cell) & (pl.col("value_of") == "bird") & (pl.col("metric") == "EA-Micro")
-    assert row["EA-Micro"] == two(run.metrics.row(by_predicate=where, named=True)["value"])
+    assert row["EA-Micro"].split(" ")[0] == two(run.metrics.row(by_predicate=where, named=True)["value"])
     assert "Not BIRD results: the databases are marked surrogate." in html
     assert "Spider results" not in html
     assert page.row("tasks", "BIRD")["All"] == "8"
@@ -287,7 +292,7 @@ def test_the_page_is_marked_up_for_every_reader(page: Page) -> None:
     assert all(a.get("scope") in ("col", "row") for tag, a in page.elements if tag == "th")
     ids = [a["id"] for _, a in page.elements if "id" in a]
     assert len(ids) == len(set(ids))
-    assert tags.count("figure") == 3
+    assert tags.count("figure") == 5
     figures = [a for tag, a in page.elements if tag == "svg"]
     for figure in figures:
         assert figure["role"] == "img"
@@ -310,10 +315,25 @@ def test_the_same_run_gives_the_same_bytes(run: RunTables, html: str, tmp_path: 
         write_page(run, tmp_path)
 
 
-def test_288_cells_stay_under_three_megabytes() -> None:
-    html = page_html(run_tables(("a", "b", "c", "d")))
+def doubled(run: RunTables) -> RunTables:
+    """The run with each of its backends twice, under other names."""
+    names = [f"{b} again" for b in run.backends]
+    pairs = list(zip(run.backends, names, strict=True))
+    again = {}
+    for name in ("metrics", "intervals", "routing_metrics", "routing_intervals", "stages", "analyses"):
+        table = getattr(run, name)
+        words = [c for c in ("cell_id", "subject", "backend") if c in table.columns]
+        copy = table.with_columns(pl.col(words).str.replace_many(run.backends, names))
+        again[name] = pl.concat([table, copy])
+    record = {**run.record, "backends": [{"name": n, "model": "x"} for pair in pairs for n in pair]}
+    return dataclasses.replace(run, record=record, **again)
+
+
+def test_288_cells_stay_under_ten_megabytes() -> None:
+    """Every row there can be, with all intervals: the size hardly depends on the number of tasks."""
+    html = page_html(doubled(run_tables()))
     assert html.count("<tr>") > 288
-    assert len(html.encode()) < 3_000_000
+    assert len(html.encode()) < 7_000_000
 
 
 def test_text_from_outside_is_escaped(run: RunTables) -> None:
@@ -326,7 +346,8 @@ def test_an_incomplete_run_says_what_is_missing(run: RunTables) -> None:
     part = dataclasses.replace(
         run,
         metrics=run.metrics.filter(left),
-        episodes=run.episodes.filter(left),
+        stages=run.stages.filter(left),
+        analyses=run.analysed.filter(pl.col("backend") == MODEL),
         intervals=run.intervals.filter(~pl.col("subject").str.starts_with(f"{POLICY}: ")),
         routing_metrics=run.routing_metrics.clear(),
         routing_intervals=run.routing_intervals.clear(),
@@ -356,7 +377,7 @@ def test_a_run_without_what_the_page_needs_is_refused(run: RunTables) -> None:
         dataclasses.replace(run, record=record)
     with pytest.raises(ReportError, match="hold 72 cells of no backend of the record"):
         dataclasses.replace(run, record={**run.record, "backends": [run.record["backends"][0]]})
-    with pytest.raises(ReportError, match="verdict counts lack n"):
+    with pytest.raises(ReportError, match="the frame contributions lacks n, expected backend"):
         dataclasses.replace(run, contributions=run.contributions.drop("n"))
 
 

@@ -1,4 +1,4 @@
-"""The tables around the results: run facts, tasks, verdicts, failure stages, retrieval audit, verification, every cell, glossary."""
+"""What stands around the results: run facts, warnings, tasks, retrieval audit, verification. No result is shown here."""
 
 from __future__ import annotations
 
@@ -7,64 +7,18 @@ from typing import Any
 
 import polars as pl
 
-from tasks_lib.protocol.vocabulary import Behavior, FailureStage, Interaction, VerdictKind
-from tasks_lib.reporting import routing_section
+from tasks_lib.protocol.vocabulary import Behavior, VerdictKind
+from tasks_lib.reporting.cuts_section import origin_words
 from tasks_lib.reporting.run_tables import RunTables
-from tasks_lib.reporting.tables import FIXED_SLICE, FIXED_WORDS, backend_entry, mode_entry, origin_words
 from tasks_lib.reporting.views import (
-    DASH,
     Column,
     Entry,
     View,
     count,
     number,
-    percent,
     plain,
-    share,
     text_columns,
     words,
-)
-from tasks_lib.scoring.metrics import HEADLINE
-
-GLOSSARY = (
-    ("RA-Set", "The route selects exactly the required databases."),
-    ("RA-Graph", "RA-Set, and the topology label and the directed dependency edges are right too."),
-    (
-        "EA-Micro",
-        "Share of required contributions (one per required database) whose result is right. A database that was not "
-        "selected, SQL that is missing, refused, failing or too slow, and an invalid binding all count as wrong.",
-    ),
-    (
-        "TEA",
-        "All required contributions of the task are right and their bindings valid, whatever the route looked like.",
-    ),
-    ("CEA-Set", "TEA among the episodes whose source set is right."),
-    ("CEA-Graph", "TEA among the episodes whose graph is right."),
-    ("R+E-Set", "Set, execution and plan are right together."),
-    ("R+E-Graph", "Graph, execution and plan are right together: the whole workflow succeeds."),
-    ("Plan accuracy", "Among sequential tasks with the right set: the plan respects every required order."),
-    *routing_section.GLOSSARY,
-    ("Recall", "Share of the required databases that the route selects, averaged over tasks."),
-    ("Valid", "Share of episodes in which the validator accepted a route plan."),
-    ("Ask-Rate", "Share of interactive tasks on which the agent chose to ask its one question."),
-    ("Release-Rate", "Share of asked questions that hit the ambiguous slot, so that the branch's answer was released."),
-    (
-        "Needless asks",
-        "Share of ordinary tasks, which leave nothing open, on which the agent asked all the same. Counted only in a run that lets "
-        "agents ask there; nothing is ever answered there.",
-    ),
-    ("Change per ask", "Share of asked questions after which the selected set differs."),
-    ("Repair per ask", "Share of asked questions after which a wrong set became right."),
-    ("Harm per ask", "Share of asked questions after which a right set became wrong."),
-    (
-        "Task-equivalents",
-        "Tasks counted by weight: an ordinary task is 1, each of the two branches of an interactive task is one half.",
-    ),
-    (
-        "Interval",
-        "2.5 and 97.5 percentiles of a bootstrap that resamples whole tasks, with all their cells and branches.",
-    ),
-    (DASH, "0/0: nothing to divide by, for instance repairs where nothing was asked. Stored as 0 with denominator 0."),
 )
 
 
@@ -179,8 +133,7 @@ def facts(run: RunTables) -> list[tuple[str, str]]:
 
 def tasks(run: RunTables) -> View:
     """Tasks that were scored, by corpus and behavior, with the corpora's origins."""
-    seen = run.episodes.select("task_id", "corpus", "behavior").unique()
-    have = {(c, b): n for c, b, n in seen.group_by("corpus", "behavior").len().iter_rows()}
+    have = {(c, b): n for c, b, n in run.tasks.select("corpus", "behavior", "tasks").iter_rows()}
     names = [c for c in run.record["manifest"]["by_corpus"] if any(k[0] == c for k in have)]
     rows = [
         [
@@ -193,76 +146,13 @@ def tasks(run: RunTables) -> View:
     ]
     if len(rows) > 1:
         sums = [number(sum(have.get((c, str(b)), 0) for c in names)) for b in Behavior]
-        rows.append([Entry("All"), Entry(""), *sums, number(seen.height)])
+        rows.append([Entry("All"), Entry(""), *sums, number(sum(have.values()))])
     return View(
         "tasks",
         "Tasks scored, by corpus and behavior",
         [*text_columns("Corpus", "Databases by origin"), *(Column(str(b)) for b in Behavior), Column("All")],
         rows,
         empty="No task was scored.",
-    )
-
-
-def verdicts(run: RunTables) -> View:
-    """Verdict kinds of contributions by backend and data agent."""
-    table = {(b, a, k): n for b, a, k, n in run.contributions.select("backend", "data_agent", "kind", "n").iter_rows()}
-    kinds = [str(k) for k in VerdictKind if any(key[2] == k for key in table)]
-    groups = [(b, a) for b in run.backends for a in dict.fromkeys(k[1] for k in sorted(table) if k[0] == b)]
-    rows = []
-    for b, a in groups:
-        total = sum(n for (x, y, _), n in table.items() if (x, y) == (b, a))
-        rows.append(
-            [
-                backend_entry(run, b),
-                Entry(words(a)),
-                number(total),
-                *(number(table.get((b, a, k), 0)) for k in kinds),
-            ]
-        )
-    return View(
-        "verdicts",
-        "Distinct contribution verdicts by kind (planners, request modes and route states together)",
-        [*text_columns("Backend", "Data agent"), Column("All"), *(Column(words(k)) for k in kinds)],
-        rows,
-        "Only “correct” counts; every other kind stays in the denominators.",
-        "No contribution was judged.",
-    )
-
-
-def stage_weights(run: RunTables) -> dict[tuple[str, str], dict[str, float]]:
-    """Task-equivalents by primary failure stage for (backend, interaction) of the fixed slice."""
-    chosen = {c.cell_id for c in run.cells(**FIXED_SLICE)}
-    part = run.episodes.filter(pl.col("cell_id").is_in(sorted(chosen)))
-    sums = part.group_by("backend", "interaction", "failure_stage").agg(pl.col("weight").sum())
-    have = {(b, i, s): w for b, i, s, w in sums.iter_rows()}
-    return {
-        (b, str(i)): {str(s): have.get((b, str(i), str(s)), 0.0) for s in FailureStage}
-        for b in run.backends
-        for i in Interaction
-        if any(k[:2] == (b, str(i)) for k in have)
-    }
-
-
-def stages(run: RunTables) -> View:
-    """Primary failure stages of the fixed slice, in task-equivalents and percent."""
-    rows = []
-    for (backend, interaction), weights in stage_weights(run).items():
-        total = sum(weights.values())
-        rows.append(
-            [
-                backend_entry(run, backend),
-                Entry(interaction),
-                *(Entry(count(w), f"{percent(w / total)} %", w) for w in weights.values()),
-            ]
-        )
-    labels = ["success" if s is FailureStage.NONE else words(str(s)) for s in FailureStage]
-    return View(
-        "stages",
-        f"Primary failure stage in task-equivalents: {FIXED_WORDS}",
-        [*text_columns("Backend", "Interaction"), *(Column(label) for label in labels)],
-        rows,
-        "Each failed episode has one primary stage, the first that applies from left to right.",
-        "No cell of this slice is complete.",
     )
 
 
@@ -337,42 +227,4 @@ def verification(run: RunTables) -> list[tuple[str, str]]:
         [*found, ("Problems", f"{count(problems)}; see verification.json beside the run's record")]
         if problems
         else found
-    )
-
-
-def cells(run: RunTables) -> View:
-    """Every scored cell with its eight headline values and their intervals."""
-    rows = [
-        [
-            backend_entry(run, c.backend),
-            Entry(str(c.router)),
-            Entry(words(str(c.data_agent))),
-            Entry(str(c.planner)),
-            Entry(str(c.interaction)),
-            mode_entry(str(c.query_mode)),
-            *(share(run.ratio(c.cell_id, m), run.band(c.cell_id, m)) for m in HEADLINE),
-        ]
-        for c in run.cells()
-    ]
-    return View(
-        "cells",
-        "Every cell of the factorial with its eight headline values and 95 % intervals (percent)",
-        [
-            *text_columns("Backend", "Router", "Data agent", "Planner", "Interaction", "Request mode"),
-            *(Column(m) for m in HEADLINE),
-        ],
-        rows,
-        "Choose a column head to sort by it, again to reverse. Entries of 0/0 stay last.",
-        "No cell is complete.",
-        sortable=True,
-    )
-
-
-def glossary() -> View:
-    """What each value means."""
-    return View(
-        "glossary",
-        "What the values mean",
-        [Column("Word", number=False, head=True), Column("Meaning", number=False)],
-        [[Entry(word), Entry(text)] for word, text in GLOSSARY],
     )

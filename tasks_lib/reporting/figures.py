@@ -1,4 +1,4 @@
-"""Three figures as inline SVG: routing intervals, request modes, failure stages. Drawn offline, coloured by the page's style.
+"""Figures as inline SVG: routing intervals, request modes, failure stages (others in figures_effects). Drawn offline, coloured by the page's style.
 
 Every colour is a literal of LIGHT; the style sheet made by `palette_css` swaps it in dark mode. Each figure has a title and a
 description for readers who do not see it; its numbers stand in a table of the page.
@@ -13,8 +13,8 @@ from html import escape
 from typing import Any
 
 from tasks_lib.protocol.vocabulary import FailureStage, QueryMode
-from tasks_lib.reporting.appendix import stage_weights
 from tasks_lib.reporting.run_tables import RunTables
+from tasks_lib.reporting.stages_section import stage_weights
 from tasks_lib.reporting.tables import defined, mean, mode_cells
 from tasks_lib.reporting.views import percent, words
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS
@@ -70,7 +70,7 @@ def _theme() -> dict[str, Any]:
     }
 
 
-def _svg(chart: Any, name: str, title: str, description: str) -> str:
+def drawn(chart: Any, name: str, title: str, description: str) -> str:
     """The chart as an SVG that names itself, links nowhere and shares no id with another figure."""
     import vl_convert
 
@@ -91,7 +91,7 @@ def _svg(chart: Any, name: str, title: str, description: str) -> str:
     return head.replace("<svg ", f"<svg{opening.group(1)} ", 1) + svg[opening.end() :]
 
 
-def _domain(percents: Iterable[float]) -> list[float]:
+def domain_of(percents: Iterable[float]) -> list[float]:
     """From 0 to the next full ten above the largest value."""
     return [0.0, min(100.0, 10.0 * (int(max(percents)) // 10 + 1))]
 
@@ -115,7 +115,7 @@ def routing_figure(run: RunTables) -> Figure | None:
         "low:Q",
         title="RA-Set, percent",
         axis=alt.Axis(tickCount=5),
-        scale=alt.Scale(domain=_domain(r[4] for r in rows)),
+        scale=alt.Scale(domain=domain_of(r[4] for r in rows)),
     )
     whole = alt.layer(
         alt.Chart().mark_rule(color=MODE_COLOURS["router"], strokeWidth=2).encode(x=x, x2="high:Q", y=y),
@@ -126,7 +126,7 @@ def routing_figure(run: RunTables) -> Figure | None:
     said = "; ".join(f"{b} {r} {v:.2f} [{lo:.2f}, {hi:.2f}]" for b, r, v, lo, hi in rows)
     caption = "Exact source sets of the initial routes (RA-Set) with 95 % intervals, by backend and router."
     return Figure(
-        "fig-routing", caption, _svg(chart, "fig-routing", "RA-Set by backend and router", f"Percent. {said}.")
+        "fig-routing", caption, drawn(chart, "fig-routing", "RA-Set by backend and router", f"Percent. {said}.")
     )
 
 
@@ -156,7 +156,7 @@ def modes_figure(run: RunTables) -> Figure | None:
     x = alt.X("backend:N", sort=run.backends, title=None, axis=alt.Axis(labelAngle=0, labelLimit=130))
     panels = []
     for metric in ("EA-Micro", "R+E-Graph"):
-        top = _domain(d[3] for d in dots if d[2] == metric)
+        top = domain_of(d[3] for d in dots if d[2] == metric)
         y = alt.Y("value:Q", title=f"{metric}, percent", scale=alt.Scale(domain=top))
         offset = alt.XOffset("mode:N", sort=domain)
         bar = (
@@ -171,7 +171,7 @@ def modes_figure(run: RunTables) -> Figure | None:
     chart = alt.hconcat(*panels, spacing=34)
     said = "; ".join(f"{b}, {mode}, {metric} {v:.2f}" for b, mode, metric, v in means)
     caption = "Mean over six matched cells by request mode (LLM planner, Never). Dots are the cells, not intervals."
-    return Figure("fig-modes", caption, _svg(chart, "fig-modes", "Request modes", f"Means in percent. {said}."))
+    return Figure("fig-modes", caption, drawn(chart, "fig-modes", "Request modes", f"Means in percent. {said}."))
 
 
 def _mode_words(mode: QueryMode) -> str:
@@ -227,4 +227,4 @@ def stages_figure(run: RunTables) -> Figure | None:
         parts.setdefault(row, []).append(f"{stage} {percent(part)}")
     said = ". ".join(f"{row}: {', '.join(p)}" for row, p in parts.items())
     caption = "Where episodes fail first: blue is source selection, purple the graph, orange execution, green success."
-    return Figure("fig-stages", caption, _svg(chart, "fig-stages", "Primary failure stages", f"Percent. {said}."))
+    return Figure("fig-stages", caption, drawn(chart, "fig-stages", "Primary failure stages", f"Percent. {said}."))

@@ -1,6 +1,6 @@
 """The results page of a run: one HTML file that opens offline, with nothing loaded from anywhere.
 
-Here is only the order of the page and its writing; what the tables say is in tables and appendix, how they look in templates.
+Here is only the order of the page and its writing; what the tables say is in the modules of their sections, how they look in templates.
 """
 
 from __future__ import annotations
@@ -10,7 +10,25 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks_lib.reporting import appendix, comparison, disagreement_section, figures, routing_section, tables
+from tasks_lib.reporting import (
+    appendix,
+    clarification_section,
+    comparison,
+    cost_section,
+    cuts_section,
+    disagreement_section,
+    effects_section,
+    figures,
+    figures_effects,
+    gates_section,
+    glossary,
+    leaderboards,
+    routing_section,
+    spread_section,
+    stages_section,
+    tables,
+    tiers,
+)
 from tasks_lib.reporting.figures import Figure
 from tasks_lib.reporting.run_tables import ReportError, RunTables
 from tasks_lib.reporting.tables import headline_text
@@ -43,9 +61,19 @@ def _interval_words(run: RunTables) -> str:
 
 def sections(run: RunTables) -> list[Section]:
     """The page's sections in reading order."""
-    found = [
+    return [*_results(run), *_around(run)]
+
+
+def _results(run: RunTables) -> list[Section]:
+    return [
         Section("run", "The run", facts=tuple(appendix.facts(run)), views=(appendix.tasks(run),)),
         Section("headline", "Headline", _interval_words(run), views=(tables.headline(run),)),
+        Section(
+            "boards",
+            "Leaderboards",
+            f"Who stands together, and who apart? Tiers, no ranks: a rank would tell apart what the intervals do not. {tiers.RULE}",
+            views=leaderboards.views(run),
+        ),
         Section(
             "routing",
             "Routing study",
@@ -54,10 +82,18 @@ def sections(run: RunTables) -> list[Section]:
             (tables.routing(run), *routing_section.views(run)),
         ),
         Section(
-            "funnel",
+            "gates",
             "From sources to results",
             "How much of what is found is also structured and executed rightly?",
-            views=(tables.funnel(run),),
+            figures_effects.funnel_figure(run),
+            (gates_section.funnel(run), gates_section.gates(run), gates_section.wrong_graphs(run)),
+        ),
+        Section(
+            "factors",
+            "Factor effects",
+            "What does each choice change, every other one held fixed?",
+            figures_effects.effects_figure(run),
+            (effects_section.effects(run),),
         ),
         Section(
             "modes",
@@ -72,24 +108,35 @@ def sections(run: RunTables) -> list[Section]:
             ),
         ),
         Section(
-            "interactive",
+            "clarification",
             "Clarification",
             "Does one question repair the choice of sources?",
             views=(
-                tables.interactive(run),
+                clarification_section.interactive(run),
+                clarification_section.asking(run),
                 tables.contrasts(run, "ask-contrasts", "Matched contrasts of clarification", ("once−never",)),
             ),
         ),
         Section(
-            "stages",
+            "failures",
             "Where episodes fail",
             "One primary stage for every failed episode.",
             figures.stages_figure(run),
-            (appendix.stages(run), appendix.verdicts(run)),
+            (
+                stages_section.stages(run),
+                stages_section.shares(run),
+                stages_section.limits(run),
+                stages_section.verdicts(run),
+            ),
         ),
-        Section("corpora", "By corpus", appendix.not_original(run), views=(tables.corpora(run),)),
         Section(
-            "sequential",
+            "slices",
+            "By corpus and kind of task",
+            appendix.not_original(run),
+            views=(cuts_section.corpora(run), cuts_section.ranges(run), cuts_section.cuts(run)),
+        ),
+        Section(
+            "planning",
             "Sequential planning",
             "Can the LLM planner keep the order that dependent queries need?",
             views=(
@@ -98,19 +145,22 @@ def sections(run: RunTables) -> list[Section]:
             ),
         ),
         Section(
-            "factors",
-            "Routers and data agents",
-            "The other two factors, every other one held fixed.",
-            views=(
-                tables.contrasts(
-                    run,
-                    "factor-contrasts",
-                    "Matched contrasts of routers and data agents",
-                    ("react−direct", "hermes−direct", "adapter−text_to_sql"),
-                ),
-            ),
+            "spread",
+            "Configurations",
+            "How far do configurations of one backend differ? Descriptive: no intervals, and maxima are selected.",
+            views=(spread_section.spread(run), spread_section.best(run)),
+        ),
+        Section(
+            "costs",
+            "Cost and sharing",
+            "What does a right task cost, and what does sharing save?",
+            views=(cost_section.backends(run), cost_section.sharing(run)),
         ),
     ]
+
+
+def _around(run: RunTables) -> list[Section]:
+    found = []
     if run.disagreement is not None:
         view = disagreement_section.disagreement(run)
         found.append(Section("rules", "Rules of comparing", disagreement_section.TEXT, views=(view,)))
@@ -125,8 +175,9 @@ def sections(run: RunTables) -> list[Section]:
     return [
         *found,
         Section("verification", "Verification", facts=tuple(appendix.verification(run))),
-        Section("cells", "All cells", views=(appendix.cells(run),)),
-        Section("glossary", "Glossary", views=(appendix.glossary(),)),
+        Section("all-cells", "All cells", views=(leaderboards.cells(run), cost_section.cells(run))),
+        Section("splits", "All differences", views=(effects_section.splits(run),)),
+        Section("words", "Glossary", views=(glossary.glossary(),)),
     ]
 
 

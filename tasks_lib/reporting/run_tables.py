@@ -14,12 +14,19 @@ import polars as pl
 from tasks_lib.protocol.records import Cell
 from tasks_lib.scoring.cells import grid
 from tasks_lib.scoring.comparison import Comparison
+from tasks_lib.store.schemas import ANALYSES, Table
 
 COUNTS = tuple(f"{item}{part}" for item in ("model_calls", "sql_executions") for part in ("", "_made", "_unshared"))
 RECORD_KEYS = ("run", "release", "status", "reason", "backends", "cost", "manifest", *COUNTS)
 MANIFEST_KEYS = ("tasks", "by_corpus", "by_behavior", "by_difficulty", "origins")
-CONTRIBUTION_COLUMNS = ("backend", "data_agent", "kind", "n")
-SLICES = ("all", "corpus", "behavior")
+FRAMES = {
+    "contributions": ("backend", "data_agent", "kind", "n"),
+    "stages": ("cell_id", "failure_stage", "weight"),
+    "tasks": ("corpus", "behavior", "tasks"),
+}
+"""Columns of the frames that are counted for the page (see RunTables)."""
+EPISODE_COLUMNS = ("cell_id", "task_id", "corpus", "behavior", "weight", "failure_stage")
+"""All that the page asks of an episode."""
 
 
 class ReportError(ValueError):
@@ -56,17 +63,35 @@ def pooled(parts: Iterable[Ratio]) -> Ratio:
     return Ratio(sum(p.numerator for p in parts), sum(p.denominator for p in parts))
 
 
+def counted(parts: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """`stages` (cell_id, failure_stage, weight) and `tasks` (corpus, behavior, tasks) from the cells' episodes, one part at a time.
+
+    A part needs EPISODE_COLUMNS of whole cells. Every cell holds the same tasks, so those of the first part are counted.
+    """
+    stages: list[pl.DataFrame] = []
+    tasks = pl.DataFrame(schema={"corpus": pl.String, "behavior": pl.String, "tasks": pl.Int64})
+    for part in parts:
+        if not stages:
+            seen = part.select("task_id", "corpus", "behavior").unique()
+            tasks = seen.group_by("corpus", "behavior").agg(pl.len().cast(pl.Int64).alias("tasks"))
+        stages.append(part.group_by("cell_id", "failure_stage").agg(pl.col("weight").sum()))
+    none = pl.DataFrame(schema={"cell_id": pl.String, "failure_stage": pl.String, "weight": pl.Float64})
+    together = pl.concat([none, *stages]).sort("cell_id", "failure_stage")
+    return together, tasks.sort("corpus", "behavior")
+
+
 @dataclass(frozen=True)
 class RunTables:
     """Everything a page shows.
 
     `record`: run, release (folder name), status, reason, backends (`[{name, model}]` in report order), the six counts
     `model_calls`, `model_calls_made`, `model_calls_unshared`, `sql_executions…`, cost (`{known_usd, unknown_calls}`),
-    manifest (tasks, by_corpus, by_behavior, by_difficulty, origins `{corpus: {origin: databases}}`) and, where it was
-    measured, seconds.
-    `metrics`, `intervals`, `routing_metrics`, `routing_intervals`, `episodes`, `audit`, `disagreement`: tables of `store.schemas`; the routing
-    frames may be empty when no routing study ran. `contributions`: backend, data_agent, kind, n. `verification`: ok,
-    recomputed_values, max_discrepancy, gold_certificate, leak_findings, problems. `baselines`: names of offline policies.
+    manifest (tasks, by_corpus, by_behavior, by_difficulty, origins `{corpus: {origin: databases}}`) and, where they were
+    measured, seconds and usage (`flows.usage`: what every cell and backend used).
+    `metrics`, `intervals`, `analyses`, `routing_metrics`, `routing_intervals`, `audit`, `disagreement`: tables of `store.schemas`;
+    the routing frames may be empty when no routing study ran. `stages` and `tasks`: see `counted`. `contributions`: backend,
+    data_agent, kind, n. `verification`: ok, recomputed_values, max_discrepancy, gold_certificate, leak_findings, problems.
+    `baselines`: names of offline policies.
 
     `study`: further tables of the routing study by name (`reporting.routing_section`), those the run has.
 
@@ -80,8 +105,10 @@ class RunTables:
     intervals: pl.DataFrame
     routing_metrics: pl.DataFrame
     routing_intervals: pl.DataFrame
-    episodes: pl.DataFrame
+    stages: pl.DataFrame
+    tasks: pl.DataFrame
     contributions: pl.DataFrame
+    analyses: pl.DataFrame | None = None
     audit: pl.DataFrame | None = None
     disagreement: pl.DataFrame | None = None
     study: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -93,6 +120,7 @@ class RunTables:
     _routing: dict[tuple[str, str, str], Ratio] = field(init=False, repr=False)
     _bands: dict[tuple[str, str, str], Band] = field(init=False, repr=False)
     _routing_bands: dict[tuple[str, str], Band] = field(init=False, repr=False)
+    _analyses: dict[tuple[str, str, str, str, str], Band] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         lost = [k for k in RECORD_KEYS if k not in self.record]
@@ -100,9 +128,10 @@ class RunTables:
         lost += [f"cost.{k}" for k in ("known_usd", "unknown_calls") if k not in self.record.get("cost", {})]
         if lost:
             raise ReportError(f"the run's record lacks {', '.join(lost)}; run the factorial again, results are kept.")
-        gone = [c for c in CONTRIBUTION_COLUMNS if c not in self.contributions.columns]
-        if gone:
-            raise ReportError(f"the verdict counts lack {', '.join(gone)}, expected {', '.join(CONTRIBUTION_COLUMNS)}.")
+        for name, columns in FRAMES.items():
+            gone = [c for c in columns if c not in getattr(self, name).columns]
+            if gone:
+                raise ReportError(f"the frame {name} lacks {', '.join(gone)}, expected {', '.join(columns)}.")
         cells = set(self.metrics["cell_id"].unique().to_list())
         strays = sorted(cells - {c.cell_id for c in grid(self.backends)})
         if strays:
@@ -112,9 +141,9 @@ class RunTables:
             )
         metric = {
             (c, s, v, m): Ratio(n, d)
-            for c, s, v, m, n, d in self.metrics.filter(pl.col("slice").is_in(SLICES))
-            .select("cell_id", "slice", "value_of", "metric", "numerator", "denominator")
-            .iter_rows()
+            for c, s, v, m, n, d in self.metrics.select(
+                "cell_id", "slice", "value_of", "metric", "numerator", "denominator"
+            ).iter_rows()
         }
         routing = {
             (b, r, m): Ratio(n, d)
@@ -129,11 +158,33 @@ class RunTables:
         object.__setattr__(self, "_bands", bands)
         routed = {(r["subject"], r["metric"]): _band(r) for r in self.routing_intervals.iter_rows(named=True)}
         object.__setattr__(self, "_routing_bands", routed)
+        analysed = {
+            (r["analysis"], r["backend"], r["subject"], r["scope"], r["metric"]): band_of(r)
+            for r in self.analysed.filter(pl.col("statistic").is_in(["mean", "pooled", "difference"])).iter_rows(
+                named=True
+            )
+        }
+        object.__setattr__(self, "_analyses", analysed)
 
     @property
     def backends(self) -> list[str]:
         """Backend names in report order."""
         return [str(b["name"]) for b in self.record["backends"]]
+
+    @property
+    def analysed(self) -> pl.DataFrame:
+        """Rows of `analyses`; none when the run has no such table."""
+        return self.analyses if self.analyses is not None else frame_of_none(ANALYSES)
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What was used, by `cells` and `backends` (see `flows.usage`); both empty where the run does not record it."""
+        found: Mapping[str, Any] = self.record.get("usage") or {"cells": {}, "backends": {}}
+        return found
+
+    def analysis(self, name: str, backend: str, metric: str, subject: str = "all", scope: str = "all") -> Band | None:
+        """A mean, pooled value or difference of `analyses`, or None when the run has no such row."""
+        return self._analyses.get((name, backend, subject, scope, metric))
 
     def cells(self, **fixed: str | tuple[str, ...]) -> list[Cell]:
         """Scored cells, in grid order, whose factors have the given values (one, or any of several)."""
@@ -158,6 +209,19 @@ class RunTables:
 
     def routing_band(self, backend: str, router: str, metric: str) -> Band | None:
         return self._routing_bands.get((f"{backend}.{router}", metric))
+
+
+def frame_of_none(table: Table) -> pl.DataFrame:
+    """An empty frame of the table's schema."""
+    empty = pl.from_arrow(table.schema.empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return empty
+
+
+def band_of(row: Mapping[str, Any]) -> Band:
+    """A row of `analyses`: without interval where it is a spread, without value too where every draw was dropped (0/0)."""
+    value = None if row["low"] is None and row["dropped"] else row["value"]
+    return Band(value, row["low"], row["high"], row["tasks"], row["draws"], row["dropped"])
 
 
 def _band(row: Mapping[str, Any]) -> Band:

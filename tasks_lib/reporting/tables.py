@@ -1,4 +1,4 @@
-"""The tables of the results: headline, routing study, stage funnel, request modes, clarification, sequential plans, corpora.
+"""The tables of the results: headline, routing study, request modes, sequential plans, matched contrasts; words they share.
 
 Each function turns a run's published values into one view. Nothing is scored here: what is shown is a published value, a sum of
 published numerators and denominators, or a mean or quantile over cells, and the captions say which (PROTOCOL 13, 14).
@@ -43,7 +43,6 @@ FIXED_SLICE = {
     "query_mode": str(QueryMode.ROUTER),
 }
 FIXED_WORDS = "Hermes router, adapter data agent, LLM planner, router-local requests"
-PER_ASK = ("Change-per-Ask", "Repair-per-Ask", "Harm-per-Ask")
 
 
 def backend_entry(run: RunTables, name: str) -> Entry:
@@ -132,40 +131,6 @@ def routing(run: RunTables) -> View:
     )
 
 
-def funnel(run: RunTables) -> View:
-    """How many tasks pass the set, graph and execution gates in the fixed slice under Never."""
-    rows = []
-    for cell in run.cells(interaction=NEVER, **FIXED_SLICE):
-        s, g, e = (run.ratios([cell], m)[0] for m in ("RA-Set", "RA-Graph", "R+E-Graph"))
-        rows.append(
-            [
-                backend_entry(run, cell.backend),
-                number(s.denominator),
-                number(s.numerator),
-                number(g.numerator),
-                number(e.numerator),
-                plain(Ratio(g.numerator, s.numerator).value),
-                plain(Ratio(e.numerator, g.numerator).value),
-            ]
-        )
-    return View(
-        "funnel",
-        f"Task-equivalents that pass each gate: {FIXED_WORDS}, Never",
-        [
-            *text_columns("Backend"),
-            Column("Tasks"),
-            Column("Set correct"),
-            Column("Graph correct"),
-            Column("Route and execution correct"),
-            Column("Graph given set, %"),
-            Column("Execution given graph, %"),
-        ],
-        rows,
-        "Each branch of an interactive task counts one half.",
-        "No cell of this slice is complete.",
-    )
-
-
 def mode_cells(run: RunTables, backend: str, mode: str) -> list[Cell]:
     """The six router × data agent cells of a request mode, LLM planner, Never."""
     return run.cells(backend=backend, planner=LLM, interaction=NEVER, query_mode=mode)
@@ -230,40 +195,6 @@ def contrasts(run: RunTables, name: str, caption: str, wanted: Sequence[str]) ->
     )
 
 
-def interactive(run: RunTables) -> View:
-    """Never against Once on interactive tasks, pooled over the 12 open cells of the LLM planner."""
-    metrics = ("RA-Set", "RA-Graph", "R+E-Graph", "Ask-Rate", "Release-Rate", *PER_ASK)
-    rows = []
-    for backend in run.backends:
-        for interaction in Interaction:
-            cells = run.cells(backend=backend, planner=LLM, interaction=str(interaction), query_mode=OPEN)
-            found = {m: run.ratios(cells, m, "behavior", "interactive") for m in metrics}
-            if not found["RA-Set"]:
-                continue
-            needless = run.ratios(cells, "Needless-Ask-Rate", "all", "all")
-            rows.append(
-                [
-                    backend_entry(run, backend),
-                    Entry(str(interaction)),
-                    *(share(pooled(found[m])) for m in metrics),
-                    share(pooled(needless)),
-                ]
-            )
-    return View(
-        "interactive",
-        "Interactive tasks under both clarification policies, pooled over the 12 non-privileged cells with the LLM planner (percent)",
-        [
-            *text_columns("Backend", "Interaction"),
-            *(Column(m.replace("-per-Ask", " per ask")) for m in metrics),
-            Column("Needless asks"),
-        ],
-        rows,
-        "Release rate, change, repair and harm are shares of asked questions; nothing is asked under Never, which is 0/0. "
-        "Needless asks are a share of ordinary tasks, 0/0 in a run that lets agents ask on interactive tasks only.",
-        "This run has no interactive task.",
-    )
-
-
 def sequential(run: RunTables) -> View:
     """Plan accuracy of both planners on set-correct sequential tasks, Never, open modes."""
     rows = []
@@ -299,43 +230,6 @@ def sequential(run: RunTables) -> View:
         rows,
         "A plan is judged only where the source set is right. The number of sequential tasks is small: read as exploratory.",
         "This run has no sequential task.",
-    )
-
-
-def origin_words(run: RunTables, corpus: str) -> str:
-    """Where a corpus' databases come from, in words: 'surrogate (80)'."""
-    return ", ".join(f"{o} ({n})" for o, n in sorted(run.record["manifest"]["origins"].get(corpus, {}).items()))
-
-
-def corpora(run: RunTables) -> View:
-    """EA-Micro, TEA and R+E-Graph by corpus for the fixed slice under Never."""
-    names = list(run.record["manifest"]["by_corpus"])
-    rows = []
-    for cell in run.cells(interaction=NEVER, **FIXED_SLICE):
-        for corpus in names:
-            whole = run.ratio(cell.cell_id, "TEA", "corpus", corpus)
-            if whole is None:
-                continue
-            rows.append(
-                [
-                    backend_entry(run, cell.backend),
-                    Entry(corpus),
-                    Entry(origin_words(run, corpus)),
-                    number(whole.denominator),
-                    *(share(run.ratio(cell.cell_id, m, "corpus", corpus)) for m in ("EA-Micro", "TEA", "R+E-Graph")),
-                ]
-            )
-    return View(
-        "corpora",
-        f"By corpus: {FIXED_WORDS}, Never (percent)",
-        [
-            *text_columns("Backend", "Corpus", "Databases by origin"),
-            Column("Tasks"),
-            *(Column(m) for m in ("EA-Micro", "TEA", "R+E-Graph")),
-        ],
-        rows,
-        "Corpora differ in task mix and in their rules of result equality: a lower value does not make a corpus harder.",
-        "No cell of this slice is complete.",
     )
 
 

@@ -12,7 +12,7 @@ from tasks_lib.reporting.run_tables import Band, Ratio
 
 DASH = "–"
 MISSING = "not computed"
-BASELINE, DIAGNOSTIC = "baseline", "diagnostic"
+BASELINE, DIAGNOSTIC, SELECTED, MARGINAL = "baseline", "diagnostic", "selected", "marginal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table: `rows` align with `columns`. `note` stands below. A view without rows shows `empty` in words instead."""
+    """A table: `rows` align with `columns`. `note` stands below. A view without rows shows `empty` in words instead.
+
+    `filtered`: a box above filters its rows by their text. `choices`: labels of columns whose values can be chosen there too.
+    """
 
     name: str
     caption: str
@@ -45,11 +48,25 @@ class View:
     note: str = ""
     empty: str = ""
     sortable: bool = False
+    filtered: bool = False
+    choices: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         wrong = [len(row) for row in self.rows if len(row) != len(self.columns)]
         if wrong:
             raise ValueError(f"table {self.name} has a row of {wrong[0]} entries, expected {len(self.columns)}.")
+        unknown = set(self.choices) - {c.label for c in self.columns}
+        if unknown:
+            raise ValueError(f"table {self.name} has no column {sorted(unknown)[0]!r} to choose by.")
+
+    @property
+    def chosen_by(self) -> list[tuple[int, str, list[str]]]:
+        """(place, label, values in order of appearance) of the columns in `choices`."""
+        return [
+            (i, c.label, list(dict.fromkeys(row[i].text for row in self.rows)))
+            for i, c in enumerate(self.columns)
+            if c.label in self.choices
+        ]
 
 
 def signless(value: float, digits: int = 2) -> str:
@@ -93,6 +110,13 @@ def share(ratio: Ratio | None, band: Band | None = None) -> Entry:
 
 def plain(value: float | None) -> Entry:
     return Entry(percent(value), sort=value)
+
+
+def banded(band: Band | None) -> Entry:
+    """A percent entry with the interval below that came with it, where there is one."""
+    if band is None:
+        return Entry(MISSING)
+    return Entry(percent(band.value), "" if band.low is None else bracket(band.low, band.high), band.value)
 
 
 def difference(band: Band | None) -> tuple[Entry, Entry]:
