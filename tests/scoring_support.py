@@ -1,5 +1,5 @@
-"""Layers of the published size for tests and benches of scoring: the simulated backend of `test_scoring_coverage` under the paper's
-task counts, with every column that the layer tables have, and a store that holds them. No expectations here.
+"""Layers of the published size for tests and benches of scoring: the simulated backend (ReAct, text-to-SQL) under the paper's task
+counts, with every column that the layer tables have, and a store that holds them. No expectations here.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from itertools import chain, cycle, islice
 from typing import Any
 
 import pyarrow as pa
-from test_scoring_coverage import World
+from simulated_backend import World, contributions
 
-from tasks_lib.protocol.vocabulary import Behavior, DataAgent
+from tasks_lib.protocol.vocabulary import Behavior, DataAgent, Router
 from tasks_lib.scoring.targets import Target
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, PLANS, RELEASES, ROUTES, Table
@@ -41,8 +41,10 @@ class Published(World):
     """A world of `tasks` tasks in the paper's proportions: 920 episodes for 815 tasks."""
 
     def __init__(self, seed: int, tasks: int = 815) -> None:
-        self.tasks = tasks
-        super().__init__(seed)
+        super().__init__(seed, tasks)
+        layers, tried = self.chain(Router.REACT)
+        rows = contributions(DataAgent.TEXT_TO_SQL, tried).drop("luck", "right").to_dicts()
+        self.layers: dict[str, Rows] = {**layers, "contributions": rows}
 
     def population(self) -> list[tuple[Behavior, int]]:
         kinds = list(

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks_lib.scoring.bootstrap import counts, interval, intervals, paired_mean_difference, ratios, wilson
+from tasks_lib.scoring.bootstrap import Floats, Interval, counts, interval, intervals, quotients, sums, wilson
+from tasks_lib.scoring.cells import parse
 from tasks_lib.scoring.contrasts import CONTRASTS, matched_pairs
+from tasks_lib.scoring.grids import Grid
 from tasks_lib.scoring.metrics import HEADLINE
 from tasks_lib.scoring.recompute import check
 
@@ -23,7 +25,7 @@ def test_clusters_move_together() -> None:
     matrix = counts(100)
     assert matrix.shape == (5000, 100)
     assert (matrix.sum(axis=1) == 100).all()
-    samples = ratios(matrix, score, total)
+    samples = quotients(sums(matrix, score), sums(matrix, total))
     assert 0.038 <= samples.std() <= 0.042
     (got,) = intervals(matrix, score, total)
     assert got.value == 0.2
@@ -46,10 +48,13 @@ def test_intervals_are_numpys_percentiles_of_each_subject() -> None:
     rng = np.random.default_rng(2)
     halves = rng.integers(0, 3, (60, 40)) / 2
     thirds = rng.integers(0, 4, (60, 40)) / 3
-    rare = (rng.random((60, 40)) < 0.04) * 1.0
+    rare: Floats = (rng.random((60, 40)) < 0.04).astype(np.float64)
     rare[7] = 1.0
     matrix = counts(60, 700)
-    for top, bottom in ((halves, np.ones_like(halves)), (thirds, np.ones_like(thirds)), (halves * rare, rare)):
+    ones = np.ones_like(thirds)
+    some: Floats = halves * rare
+    sides: list[tuple[Floats, Floats]] = [(halves, ones), (thirds, ones), (some, rare)]
+    for top, bottom in sides:
         found = intervals(matrix, np.hstack([top, top]), np.hstack([bottom, bottom]))
         assert found[:40] == found[40:]
         for subject, got in enumerate(found[:40]):
@@ -58,7 +63,7 @@ def test_intervals_are_numpys_percentiles_of_each_subject() -> None:
             samples = (draws @ top[:, subject])[below != 0] / below[below != 0]
             assert got.dropped == (below == 0).sum()
             assert (got.low, got.high) == pytest.approx(np.percentile(samples, [2.5, 97.5]), abs=1e-14)
-        assert found[0] == interval(found[0].value, ratios(matrix, top, bottom)[:, 0])
+        assert found[0] == interval(found[0].value, quotients(sums(matrix, top), sums(matrix, bottom))[0])
 
 
 def test_zero_denominators_are_dropped_and_counted() -> None:
@@ -70,20 +75,35 @@ def test_zero_denominators_are_dropped_and_counted() -> None:
     assert (none.value, none.dropped) == (0.0, 10)
 
 
+HIGH, LOW = (parse(f"x.react.adapter.llm.never.{mode}") for mode in ("router", "fused"))
+
+
+def difference(high: list[float], low: list[float], draws: int) -> Interval:
+    """Mean of one cell's tasks less that of a matched cell's."""
+    tasks = [f"t{i:02}" for i in range(len(high))]
+    sides = ((HIGH, high), (LOW, low))
+    rows = pl.DataFrame(
+        {
+            "cell_id": [cell.cell_id for cell, side in sides for _ in side],
+            "task_id": [*tasks, *tasks],
+            "v": [v for _, side in sides for v in side],
+        }
+    )
+    found = Grid(rows, counts(len(tasks), draws), tasks, {"mean": (pl.col("v"), pl.col("v") * 0 + 1)})
+    return found.mean([HIGH], "mean", [LOW])
+
+
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=5, max_size=30))
-def test_a_paired_difference_of_equal_sides_is_zero(rows: list[tuple[int, int]]) -> None:
-    a = np.array(rows, dtype=float)
-    ones = np.ones_like(a)
-    got = paired_mean_difference(counts(len(rows), 200), (a, ones), (a, ones))
+@given(st.lists(st.integers(0, 1), min_size=5, max_size=30))
+def test_a_paired_difference_of_equal_sides_is_zero(side: list[float]) -> None:
+    got = difference([float(v) for v in side], [float(v) for v in side], 200)
     assert (got.value, got.low, got.high) == (0.0, 0.0, 0.0)
 
 
 def test_paired_difference_by_hand() -> None:
-    a, b, ones = np.array([[1.0], [1.0]]), np.array([[1.0], [0.0]]), np.ones((2, 1))
-    got = paired_mean_difference(counts(2, 4000), (a, ones), (b, ones))
-    assert got.value == 0.5
-    assert (got.low, got.high) == (0.0, 1.0)
+    """The cells differ on one of two tasks: drawn twice it makes 1, not drawn 0."""
+    got = difference([1.0, 1.0], [1.0, 0.0], 4000)
+    assert (got.value, got.low, got.high) == (0.5, 0.0, 1.0)
 
 
 def test_wilson_by_hand() -> None:

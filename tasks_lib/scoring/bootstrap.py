@@ -69,11 +69,6 @@ def quotients(top: npt.NDArray[np.floating[Any]], bottom: npt.NDArray[np.floatin
     return out
 
 
-def ratios(matrix: Counts, numerators: Floats, denominators: Floats) -> Floats:
-    """[draws, subjects] resampled ratios; NaN where a denominator is zero. Inputs are [tasks, subjects]."""
-    return quotients(sums(matrix, numerators), sums(matrix, denominators)).T
-
-
 def interval(value: float, samples: Floats) -> Interval:
     """Percentile interval of one subject's draws; NaN draws are dropped and counted."""
     kept = samples[~np.isnan(samples)]
@@ -136,17 +131,6 @@ def distinct(columns: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
     which = np.array([seen.setdefault(column.tobytes(), len(seen)) for column in columns.T], dtype=np.int64)
     first = np.unique(which, return_index=True)[1]
     return np.ascontiguousarray(columns[:, first]), which
-
-
-def paired_mean_difference(matrix: Counts, a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> Interval:
-    """Mean over matched subjects of metric(a) − metric(b), the same draws on both sides.
-
-    `a`, `b`: (numerators, denominators), each [tasks, subjects], columns matched. A draw with a zero denominator in any matched
-    subject is dropped.
-    """
-    value = float(np.mean(point(*a) - point(*b)))
-    samples = np.mean(ratios(matrix, *a) - ratios(matrix, *b), axis=1)
-    return interval(value, samples)
 
 
 def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
