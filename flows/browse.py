@@ -18,8 +18,9 @@ from flows.wanted import RunSpec, recorded_chains
 from tasks_lib.evaluation.inputs import Inputs, load
 from tasks_lib.reporting.browser import MARKER, PRIVATE, Pages, page_path, write_pages
 from tasks_lib.reporting.browser_layers import ChainFiles, batches
-from tasks_lib.reporting.browser_tasks import Gold, TaskRows, TaskView, calls_of, executions_of, task_view
+from tasks_lib.reporting.browser_tasks import calls_of, executions_of, task_view
 from tasks_lib.reporting.browser_texts import Texts
+from tasks_lib.reporting.browser_views import Gold, TaskRows, TaskView
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS, parse
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.keys import sha256_file

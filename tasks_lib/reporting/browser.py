@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks_lib.protocol.vocabulary import FailureStage
-from tasks_lib.reporting.browser_tasks import TaskRows, TaskView
+from tasks_lib.reporting.browser_views import TaskRows, TaskView
 from tasks_lib.reporting.views import words
 
 TEMPLATES = Path(__file__).with_name("templates")

@@ -137,7 +137,7 @@ def _node(node: Node, x: int, y: int) -> Markup:
             node.status, x, y, WIDTH, HEIGHT, 0 if node.status is Status.MISSING else 8
         )
     return shape + Markup(
-        '<text class="name" x="{}" y="{}">{}<title>{}</title></text><text x="{}" y="{}">{}</text>'
+        '<text class="label name" x="{}" y="{}">{}<title>{}</title></text><text class="label" x="{}" y="{}">{}</text>'
     ).format(x + 12, y + 19, short, node.name, x + 12, y + 36, node.note)
 
 
@@ -155,7 +155,7 @@ def _edge(edge: Edge, at: Mapping[str, tuple[int, int]]) -> Markup:
     drawn = Markup('<path class="edge {}" d="{}" marker-end="url(#arrow)"/>').format(edge.status, line)
     if edge.status in (Status.EXTRA, Status.MISSING):
         x, y = (start[0] + end[0]) // 2, (start[1] + end[1]) // 2 - 5
-        drawn += Markup('<text class="on-edge" x="{}" y="{}">{}</text>').format(x, y, EDGE_WORDS[edge.status])
+        drawn += Markup('<text class="label on-edge" x="{}" y="{}">{}</text>').format(x, y, EDGE_WORDS[edge.status])
     return drawn
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from tasks_lib.reporting.browser_tasks import TaskRows
+from tasks_lib.reporting.browser_views import TaskRows
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, PLANS, RELEASES, ROUTE_TURNS, ROUTES, Table
 

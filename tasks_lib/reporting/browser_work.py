@@ -1,0 +1,94 @@
+"""PRIVATE. Local work in words: verdicts by unit, data agent and query mode, and how the cells ended.
+
+Does not belong here: SQL texts and their results (browser_tasks), routes (browser_routes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tasks_lib.protocol.vocabulary import DataAgent, Planner, QueryMode
+from tasks_lib.reporting.browser_texts import clipped, printable
+from tasks_lib.reporting.browser_views import (
+    REQUEST,
+    AnswerKey,
+    CellsView,
+    Gold,
+    Local,
+    Row,
+    TaskRows,
+    answer_key,
+)
+from tasks_lib.reporting.views import words
+
+
+def locals_of(gold: Gold, rows: TaskRows, numbers: Mapping[AnswerKey, tuple[int, int]]) -> Iterable[Local]:
+    """Verdicts by state, branch, unit and data agent; planners that led to the same are one entry."""
+    place = {u.unit_id: n for n, u in enumerate(gold.units, 1)}
+    question = {u.unit_id: u.question for u in gold.units}
+    groups: dict[tuple[str, str, int, str], list[Row]] = {}
+    for row in rows.contributions:
+        key = (row["state"], row["branch_id"], place[row["unit_id"]], row["data_agent"])
+        groups.setdefault(key, []).append(row)
+    order = [str(a) for a in DataAgent]
+    for (state, branch, unit, agent), mine in sorted(
+        groups.items(), key=lambda g: (g[0][0] == "clarified", *g[0][1:3], order.index(g[0][3]))
+    ):
+        modes = []
+        for mode in QueryMode:
+            entries: dict[tuple[str, int, int, str], list[str]] = {}
+            for row in sorted((r for r in mine if r["query_mode"] == mode), key=lambda r: str(r["planner"])):
+                number = numbers.get(answer_key(row), (unit, 0))
+                asked = _asked(row, gold.task.request, question[row["unit_id"]])
+                entries.setdefault((words(row["kind"]), *number, asked), []).append(row["planner"])
+            modes.append(
+                tuple(
+                    ("" if len(planners) == len(Planner) else f"{planners[0]} planner", *entry)
+                    for entry, planners in entries.items()
+                )
+            )
+        yield Local(
+            f"{state} route" + (f", branch {branch}" if branch else ""),
+            unit,
+            gold.name(mine[0]["database_id"]),
+            words(agent),
+            tuple(modes),
+        )
+
+
+def _asked(row: Row, request: str, question: str) -> str:
+    """The local request where it is neither the whole request nor the unit's own question nor the route's (shown with it)."""
+    text = row["request_text"]
+    if not text or text in (request, question) or row["query_mode"] == QueryMode.ROUTER:
+        return ""
+    return printable(clipped(text, REQUEST))
+
+
+GATES = (("s", "set"), ("g", "graph"), ("t", "execution"), ("h", "plan"))
+
+
+def cells_of(episodes: Sequence[Row]) -> Iterable[CellsView]:
+    """Cells that ended alike, the most frequent end first."""
+    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    for e in episodes:
+        gates = ", ".join(f"{name} {'yes' if e[gate] else 'no'}" for gate, name in GATES)
+        groups.setdefault((e["branch_id"], gates, e["failure_stage"], e["failure_flag"]), []).append(e)
+    for (branch, gates, stage, flag), mine in sorted(groups.items(), key=lambda g: (g[0][0], -len(g[1]), g[0])):
+        yield CellsView(
+            branch, gates, "solved" if stage == "none" else words(stage), words(flag), len(mine), factor_words(mine)
+        )
+
+
+FACTORS = ("data_agent", "planner", "interaction", "query_mode")
+
+
+def factor_words(cells: Sequence[Row]) -> str:
+    """Which cells these are: the values of each factor when they are a full product, else one after the other."""
+    seen = [tuple(str(c[f]) for f in FACTORS) for c in cells]
+    values = [list(dict.fromkeys(s[i] for s in seen)) for i in range(len(FACTORS))]
+    product = 1
+    for v in values:
+        product *= len(v)
+    if product == len(set(seen)):
+        return " × ".join(words(" or ".join(v)) for v in values)
+    return "; ".join(words(" ".join(s)) for s in seen)
