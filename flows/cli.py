@@ -122,7 +122,7 @@ def run(
         from flows.nightly import nightly
 
         chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
-        return run_flow(lambda: nightly(*chosen, max_calls, max_cost))
+        return run_flow(lambda: nightly(*chosen, max_calls, max_cost), served=True)
 
     record = guarded(json_, work)
     if dry_run:
@@ -167,7 +167,9 @@ def routing_study_command(
         folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
         from flows.routing_study import routing_study
 
-        return run_flow(lambda: routing_study(folder, specs or None, tasks, max_calls, max_cost, trials, transcripts))
+        return run_flow(
+            lambda: routing_study(folder, specs or None, tasks, max_calls, max_cost, trials, transcripts), served=True
+        )
 
     record = guarded(json_, work)
     finish(json_, record, _study_text(record), record["status"] == "completed")
@@ -210,7 +212,7 @@ def factorial_command(
         from flows.factorial import factorial
 
         chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
-        return run_flow(lambda: factorial(*chosen, max_calls, max_cost))
+        return run_flow(lambda: factorial(*chosen, max_calls, max_cost), served=True)
 
     record = guarded(json_, work)
     if dry_run:

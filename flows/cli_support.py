@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.stopping import SENTENCE, Stopped, stoppable
+from flows.stopping import SENTENCE, Stopped, deaf, stoppable
 
 app = typer.Typer(
     add_completion=False,
@@ -165,12 +165,21 @@ def _say(as_json: bool, message: str) -> None:
         print(json.dumps({"status": "failed", "error": message}), flush=True)
 
 
-def run_flow(work: Callable[[], Coroutine[Any, Any, Any]]) -> dict[str, Any]:
-    """Run a flow to its end, then stop the worker processes it started; a signal stops both (`stopping`)."""
+def run_flow(work: Callable[[], Coroutine[Any, Any, Any]], served: bool = False) -> dict[str, Any]:
+    """Run a flow to its end, then stop the worker processes it started; a signal stops both (`stopping`).
+
+    `served`: start the Prefect server here, unless PREFECT_API_URL names one, and out of reach of Ctrl-C: a flow that is stopped
+    must still be able to say so.
+    """
     from tasks_lib.store.tasks import close_pool
 
     with stoppable(_end) as watch:
         try:
+            if served:
+                from prefect import get_client
+
+                with deaf():
+                    get_client(sync_client=True)
             return dict(asyncio.run(work()))
         finally:
             close_pool(at_once=watch.heard() > 0)

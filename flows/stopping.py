@@ -93,3 +93,13 @@ def stoppable(last: Callable[[], None]) -> Iterator[Watch]:
     finally:
         signal.signal(signal.SIGTERM, handler)
         watch.close()
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Processes started inside never hear Ctrl-C, which a terminal sends to all of them: it is the main process's to handle."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
