@@ -23,9 +23,9 @@ from tasks_lib.reporting import package_check
 from tasks_lib.reporting.package import Publication, write_package
 from tasks_lib.reporting.package_intervals import check_intervals
 from tasks_lib.reporting.package_scan import leaks_in, secrets_of
-from tasks_lib.scoring.publish import read_episodes
+from tasks_lib.reporting.package_tables import check_tables
 from tasks_lib.store.artifacts import ArtifactStore
-from tasks_lib.store.schemas import INTERVALS, METRICS, ROUTING_EPISODES, ROUTING_METRICS, TABLES, Table
+from tasks_lib.store.schemas import EPISODES, INTERVALS, METRICS, ROUTING_EPISODES, ROUTING_METRICS, TABLES, Table
 from tasks_lib.store.settings import PROJECT_ROOT, settings
 
 SETTINGS = ("evidence", "ask_scope", "planner_language", "tasks", "draws", "seed")
@@ -66,7 +66,7 @@ def publication(run: RunSpec, record: Mapping[str, Any], verification: Mapping[s
         backends=run.backends,
         record=record,
         verification=verification,
-        episodes=read_episodes(store, list(record["cell_keys"].values())),
+        episodes=(store.read(EPISODES, key) for key in record["cell_keys"].values()),
         metrics=store.read(METRICS, record["metrics_key"]),
         intervals=store.read(INTERVALS, record["intervals_key"]),
         routing_episodes=held(ROUTING_EPISODES, "routing_episodes_key"),
@@ -138,9 +138,10 @@ def checked(folder: Path) -> dict[str, Any]:
         done, problems = package_check.check(folder)
     except package_check.Damaged as error:
         raise CheckFailed(str(error)) from error
-    if not problems:
-        again, problems = check_intervals(folder)
-        done |= again
+    for further in (check_intervals, check_tables):
+        if not problems:
+            again, problems = further(folder)
+            done |= again
     if problems:
         raise CheckFailed(
             f"{folder}: {' '.join(problems[:3])}" + (f" ({len(problems)} in all)" if len(problems) > 3 else "")

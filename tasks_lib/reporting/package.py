@@ -10,7 +10,7 @@ import gzip
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ COPIED = {
     "prompts": ("tasks_lib/*/prompts/*.j2",),
     "renderer": ("tasks_lib/contracts/templates/*.yaml", "tasks_lib/contracts/renderer_examples.yaml"),
     "formats": ("tasks_lib/evaluation/formats/*.json",),
-    "code": ("tasks_lib/routing/plan.py", "tasks_lib/reporting/figures.py"),
+    "code": ("tasks_lib/routing/plan.py", "tasks_lib/reporting/figures*.py"),
     "environment": ("constraints.txt", "pyproject.toml"),
 }
 """Files of the project by folder of the package; prompts keep the folder they come from."""
@@ -58,6 +58,8 @@ FACTS = (
     "effective",
 )
 TOP = 4
+LEVEL = 6
+"""Of packing; the highest takes far longer for little less."""
 DECISION_COLUMNS = ("revision", "kind", "task_id", "decision", "severity", "by", "request_before", "request_after")
 
 
@@ -65,7 +67,8 @@ DECISION_COLUMNS = ("revision", "kind", "task_id", "decision", "severity", "by",
 class Publication:
     """A verified run. `run`, `manifest`: its id and its release's sha256. `settings`: evidence, draws, seed and such.
 
-    `record`: the run's record; `verification`: its report. `extra`: further tables by name, written as they are.
+    `record`: the run's record; `verification`: its report. `episodes`: outcomes, the cells one after the other, read once.
+    `extra`: further tables by name, written as they are.
     """
 
     run: str
@@ -75,7 +78,7 @@ class Publication:
     backends: Sequence[BackendSpec]
     record: Mapping[str, Any]
     verification: Mapping[str, Any]
-    episodes: pl.DataFrame
+    episodes: Iterable[pl.DataFrame]
     metrics: pl.DataFrame
     intervals: pl.DataFrame
     routing_episodes: pl.DataFrame | None = None
@@ -93,14 +96,14 @@ def write_package(folder: Path, release: Release, given: Publication) -> dict[st
     _json(folder / "tools/sql_tools.json", [tool.function for tool in tool_agent.TOOLS])
     _json(folder / "protocol.json", _protocol())
     _json(folder / "run.json", _run(given))
-    _tables(folder, given)
+    held = _outcomes(folder, given.episodes)
+    _tables(folder, given, held)
     shutil.copyfile(package_check.__file__, folder / "check.py")
     shutil.copyfile(TEMPLATE, folder / "README.md")
-    tasks = given.episodes["task_id"].n_unique()
     counts = {
-        "cells": given.episodes["cell_id"].n_unique(),
-        "episodes": given.episodes.select("task_id", "branch_id").n_unique(),
-        "tasks": tasks,
+        "cells": len(held.cells),
+        "episodes": len(held.episodes),
+        "tasks": len({task_id for task_id, _ in held.episodes}),
         "routing_pairs": given.routing_episodes.select("backend", "router").n_unique()
         if given.routing_episodes is not None
         else 0,
@@ -181,29 +184,55 @@ def _run(given: Publication) -> dict[str, Any]:
     }
 
 
-def _tables(folder: Path, given: Publication) -> None:
-    """Outcomes, and everything that is summed from them."""
-    _csv(folder / "outcomes/episodes.csv.gz", given.episodes)
-    _csv(folder / "tables/cells.csv.gz", given.metrics)
+@dataclass
+class _Held:
+    """What stands in the outcomes. `cells` and `backends` in order; `episodes`: (task, branch) of all of them."""
+
+    cells: dict[str, None] = field(default_factory=dict)
+    backends: dict[str, None] = field(default_factory=dict)
+    episodes: set[tuple[str, str]] = field(default_factory=set)
+    stages: list[pl.DataFrame] = field(default_factory=list)
+
+    def add(self, frame: pl.DataFrame) -> None:
+        self.cells |= dict.fromkeys(frame["cell_id"].to_list())
+        self.backends |= dict.fromkeys(frame["backend"].to_list())
+        self.episodes.update(frame.select("task_id", "branch_id").unique().iter_rows())
+        self.stages.append(frame.group_by("cell_id", "failure_stage").agg(pl.col("weight").sum()))
+
+
+def _outcomes(folder: Path, episodes: Iterable[pl.DataFrame]) -> _Held:
+    """Write the outcomes as they come; they are never in memory together."""
+    held = _Held()
+
+    def seen() -> Iterator[pl.DataFrame]:
+        for frame in episodes:
+            held.add(frame)
+            yield frame
+
+    _packed(folder / "outcomes/episodes.csv.gz", seen())
+    return held
+
+
+def _tables(folder: Path, given: Publication, held: _Held) -> None:
+    """Everything that is summed from the outcomes, and the outcomes of the routing study."""
+    _packed(folder / "tables/cells.csv.gz", [given.metrics])
     _csv(folder / "tables/intervals.csv", given.intervals)
-    backends = list(dict.fromkeys(given.episodes["backend"].to_list()))
     pairs = {
         f"{backend}: {contrast.name}": [[high.cell_id, low.cell_id] for high, low in matched_pairs(contrast, backend)]
         for contrast in CONTRASTS
-        for backend in backends
+        for backend in held.backends
     }
     _json(folder / "tables/matched_pairs.json", pairs)
     whole = given.metrics.filter(pl.col("slice") == "all")
     _csv(folder / "tables/headline.csv", headline(whole))
     _csv(folder / "tables/best_of_grid.csv", best_of_grid(whole))
-    stages = given.episodes.group_by("cell_id", "failure_stage").agg(pl.col("weight").sum())
-    _csv(folder / "plots/failure_stages.csv", stages.sort("cell_id", "failure_stage"))
+    _csv(folder / "plots/failure_stages.csv", pl.concat(held.stages).sort("cell_id", "failure_stage"))
     modes = whole.filter(pl.col("metric").is_in(["EA-Micro", "R+E-Graph"])).select("cell_id", "metric", "value")
     _csv(folder / "plots/request_modes.csv", _with_factors(modes).filter(pl.col("planner") == "llm"))
     if given.routing_episodes is not None:
         assert given.routing_metrics is not None
         assert given.routing_intervals is not None
-        _csv(folder / "outcomes/routing_episodes.csv.gz", given.routing_episodes)
+        _packed(folder / "outcomes/routing_episodes.csv.gz", [given.routing_episodes])
         _csv(folder / "tables/routing.csv", given.routing_metrics)
         _csv(folder / "tables/routing_intervals.csv", given.routing_intervals)
         _csv(
@@ -253,8 +282,18 @@ def _json(path: Path, value: Any) -> None:
 
 
 def _csv(path: Path, frame: pl.DataFrame) -> None:
-    """A table as CSV; packed without a time of day when the name ends so."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(_text(frame))
+
+
+def _packed(path: Path, frames: Iterable[pl.DataFrame]) -> None:
+    """Parts of a table as one packed CSV, without a time of day."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file, gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as stream:
+        for number, frame in enumerate(frames):
+            stream.write(_text(frame, header=not number))
+
+
+def _text(frame: pl.DataFrame, header: bool = True) -> bytes:
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
-    data = frame.with_columns(pl.col(lists).list.join(" ")).write_csv().encode("utf-8")
-    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    return frame.with_columns(pl.col(lists).list.join(" ")).write_csv(include_header=header).encode("utf-8")

@@ -5,15 +5,15 @@ Every text of every file is read, the cells of Parquet and CSV tables each by it
 
 from __future__ import annotations
 
+import csv
 import gzip
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tasks_lib.evaluation.leaks import Scanner
@@ -25,6 +25,8 @@ OWN_NAMES = frozenset({".parquet"})
 """Endings of our own file names in the manifest; a path of a machine is found by its folders as well."""
 SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS")
 SHORTEST_SECRET = 8
+BATCH = 4096
+"""Rows of a Parquet table at a time."""
 BORDER, TOGETHER = "\ncellborderzqx\n", 5000
 """Cells are scanned many at a time, with a word between them that no gold query holds, so that nothing is found across two."""
 
@@ -78,23 +80,48 @@ def _findings(text: str, scanner: Scanner, secrets: Iterable[str], places: Itera
 
 
 def texts_of(path: Path) -> Iterator[str]:
-    """The texts of a file: distinct cells of a table, else the whole."""
+    """The texts of a file: distinct cells of a table, which is read a part at a time, else the whole."""
     if path.suffix == ".parquet":
-        for column in pq.read_table(path).columns:
-            yield from dict.fromkeys(_flat(column.to_pylist()))
-        return
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    if ".csv" in path.suffixes:
-        frame = pl.read_csv(io.BytesIO(data), infer_schema=False)
-        yield "\n".join(frame.columns)
-        for series in frame:
-            yield from (cell for cell in series.unique(maintain_order=True).to_list() if cell)
-        return
-    text = data.decode("utf-8")
-    if path.suffix == ".json":
-        yield from dict.fromkeys(_flat(json.loads(text)))
-        return
-    yield text
+        yield from _distinct(_cells_of_parquet(path))
+    elif ".csv" in path.suffixes:
+        yield from _distinct(_cells_of_csv(path))
+    elif path.suffix == ".json":
+        yield from _distinct(_flat(json.loads(path.read_text("utf-8"))))
+    else:
+        yield path.read_text("utf-8")
+
+
+def _distinct(texts: Iterable[str]) -> Iterator[str]:
+    seen = {""}
+    for text in texts:
+        if text not in seen:
+            seen.add(text)
+            yield text
+
+
+def _cells_of_parquet(path: Path) -> Iterator[str]:
+    """Every text; columns without any, such as vectors, are not read."""
+    with pq.ParquetFile(path) as file:
+        names = [field.name for field in file.schema_arrow if _holds_text(field.type)]
+        for batch in file.iter_batches(BATCH, columns=names) if names else ():
+            for column in batch.columns:
+                yield from _flat(column.to_pylist())
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind) or pa.types.is_struct(kind):
+        return any(_holds_text(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _cells_of_csv(path: Path) -> Iterator[str]:
+    with (
+        gzip.open(path, "rt", encoding="utf-8", newline="")
+        if path.suffix == ".gz"
+        else path.open("r", encoding="utf-8", newline="") as stream
+    ):
+        for row in csv.reader(stream):
+            yield from row
 
 
 def _flat(value: Any) -> Iterator[str]:
