@@ -40,7 +40,11 @@ PLAN_CODE = (
     "tasks_lib/protocol",
 )
 LOCAL_CODE = ("tasks_lib/evaluation", "tasks_lib/execution", "tasks_lib/sql", "tasks_lib/models", "tasks_lib/protocol")
-SCORE_CODE = ("tasks_lib/scoring", "tasks_lib/protocol")
+SCORE_CODE = (
+    *(f"tasks_lib/scoring/{name}.py" for name in ("tables", "chains", "episodes", "stages", "metrics", "targets")),
+    "tasks_lib/protocol",
+)
+"""What a cell's rows come from; the statistics over cells are no part of it."""
 
 
 class RunSpec(BaseModel):

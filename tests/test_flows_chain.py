@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ import pytest
 from conftest import SMALL_TASKS, TFIDF, Said, SmallRun
 
 from flows import runs
-from flows.wanted import cell_key, chain_keys
+from flows.wanted import SCORE_CODE, cell_key, chain_keys
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.protocol.vocabulary import Behavior, DataAgent, Router
 from tasks_lib.scoring.cells import FACTORIAL_ROUTERS, grid
@@ -216,6 +217,7 @@ LATE = ALL - {"routes", "asks"}
         ("tasks_lib/sql/comparators.py", LATE - {"releases", "clarified", "plans"}),
         ("tasks_lib/evaluation/bindings.py", LATE - {"releases", "clarified", "plans"}),
         ("tasks_lib/scoring/episodes.py", {"cell"}),
+        ("tasks_lib/scoring/analyses.py", set()),
     ],
 )
 def test_a_changed_helper_changes_the_keys_that_rest_on_it(
@@ -226,6 +228,17 @@ def test_a_changed_helper_changes_the_keys_that_rest_on_it(
     source.write_text(source.read_text("utf-8") + "\n\ndef _helper() -> int:\n    return 7\n", "utf-8")
     found = chain_of(small_run)
     assert {name for name in original if original[name] != found[name]} == changed
+
+
+def test_the_key_of_a_cell_covers_all_code_that_scores_it() -> None:
+    """Every module of the floor that `scoring.tables` reaches by imports."""
+    reached, todo = set(), ["tables"]
+    while todo:
+        name = todo.pop()
+        reached.add(name)
+        text = (PROJECT_ROOT / f"tasks_lib/scoring/{name}.py").read_text("utf-8")
+        todo += set(re.findall(r"from tasks_lib\.scoring\.(\w+) import", text)) - reached
+    assert {f"tasks_lib/scoring/{name}.py" for name in reached} == {c for c in SCORE_CODE if "scoring" in c}
 
 
 def test_a_changed_prompt_changes_the_keys(small_run: SmallRun, original: dict[str, str], copied: Path) -> None:
