@@ -16,6 +16,7 @@ from flows import runs
 from flows.layers import wanted_tasks
 from flows.wanted import RunSpec, recorded_chains
 from tasks_lib.evaluation.inputs import Inputs, load
+from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.reporting.browser import MARKER, PRIVATE, Pages, page_path, write_pages
 from tasks_lib.reporting.browser_layers import ChainFiles, batches
 from tasks_lib.reporting.browser_tasks import calls_of, executions_of, task_view
@@ -32,7 +33,7 @@ class BrowseRefused(ValueError):
     """A run that has nothing to show, or a place that is taken."""
 
 
-def chain_files(record: Mapping[str, Any]) -> list[ChainFiles]:
+def chain_files(run: RunSpec, record: Mapping[str, Any]) -> list[ChainFiles]:
     """What every (backend, router) of a run rests on, in grid order."""
     cells: dict[tuple[str, str], list[str]] = {}
     for cell_id, key in record.get("cell_keys", {}).items():
@@ -51,7 +52,8 @@ def chain_files(record: Mapping[str, Any]) -> list[ChainFiles]:
             "episodes": cells.get((backend, router), []),
         }
         found.append(ChainFiles(backend, router, keys))
-    return found
+    backends = [b.name for b in run.backends]
+    return sorted(found, key=lambda c: (backends.index(c.backend), FACTORIAL_ROUTERS.index(Router(c.router))))
 
 
 def browse(run_id: str, out: Path, task: str = "") -> dict[str, Any]:
@@ -62,7 +64,7 @@ def browse(run_id: str, out: Path, task: str = "") -> dict[str, Any]:
     """
     run, record = runs.load(run_id)
     _check_place(out)
-    chains = chain_files(record)
+    chains = chain_files(run, record)
     if not chains:
         raise BrowseRefused(
             f"run {run.run_id} has no layers that are done, expected at least one chain; resume the run."

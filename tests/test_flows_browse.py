@@ -52,8 +52,8 @@ def test_every_task_has_a_private_page_with_its_gold(small_run: SmallRun, writte
 def test_what_pages_say_is_what_the_run_holds(small_run: SmallRun, written: Path) -> None:
     """Every transcript turn, and every distinct SQL text of a unit, is on its task's page."""
     store = ArtifactStore(settings().resolved_store_url)
-    chains = chain_files(small_run.record)
-    spec, _ = load_run(small_run.id)
+    spec, record = load_run(small_run.id)
+    chains = chain_files(spec, record)
     ids = wanted_tasks(spec)
     read = [(task, rows) for batch in batches(store, chains, ids, 3) for task, rows in batch]
     assert [task for task, _ in read] == ids
@@ -111,7 +111,8 @@ def test_a_place_that_holds_something_else_is_left_alone(
 
 
 def test_a_lost_layer_is_named(small_run: SmallRun) -> None:
-    chains = chain_files(small_run.record)
+    chains = chain_files(*load_run(small_run.id))
+    assert [c.router for c in chains] == ["direct", "react", "hermes"]
     gone = {**chains[0].keys, "plans": ["0" * 64]}
     lost = type(chains[0])(chains[0].backend, chains[0].router, gone)
     with pytest.raises(LayerLost, match=f"plans of offline-tfidf {chains[0].router}"):

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page
 
 from tasks_lib.protocol.vocabulary import FailureStage
 from tasks_lib.reporting.browser import MARKER, IndexRow, Pages, write_pages
-from tasks_lib.reporting.browser_graphs import Edge, Node, Status, draw, layers
+from tasks_lib.reporting.browser_graphs import Edge, Node, Status, again, draw, figure, layers
 from tasks_lib.reporting.browser_routes import route_drawing
 from tasks_lib.reporting.browser_tasks import task_view
 from tasks_lib.reporting.browser_texts import ROWS, Texts, table_of
@@ -215,6 +215,14 @@ def test_layers_follow_dependencies_and_break_cycles() -> None:
     assert both.words.endswith("Edges: a to b: missing; b to a: extra.")
 
 
+@pytest.mark.parametrize("status", list(Status))
+def test_a_drawing_escapes_every_name(status: Status) -> None:
+    drawing = draw([Node("a", EVIL, status, EVIL)], [])
+    for svg in (figure(drawing, EVIL), figure(drawing, EVIL, "g"), again(drawing, EVIL, "g")):
+        assert "<script" not in svg
+        assert "<img" not in svg
+
+
 def test_an_initial_route_misses_nothing_once_it_serves_a_branch() -> None:
     gold = interactive()
     assert "missing" not in route_drawing(gold, route(["db_a"], "interactive", [])).words
@@ -228,7 +236,7 @@ def test_cells_that_are_a_product_are_told_by_factor() -> None:
         dict(zip(names, c, strict=True))
         for c in (("adapter", "llm", "never", "fused"), ("adapter", "llm", "once", "fused"))
     ]
-    assert factor_words(cells) == "adapter × llm × never or once × fused"
+    assert factor_words(cells) == "adapter × llm × fused"
     odd = dict(zip(names, ("text_to_sql", "llm", "once", "fused"), strict=True))
     assert factor_words([*cells, odd]).count(";") == 2
 

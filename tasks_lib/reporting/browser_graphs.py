@@ -104,7 +104,7 @@ def draw(nodes: Sequence[Node], edges: Sequence[Edge]) -> Drawing:
     parts = [_edge(e, at) for e in kept] + [_node(n, *at[n.key]) for n in nodes]
     width = max((x for x, _ in at.values()), default=0) + WIDTH + MARGIN
     height = max((y for _, y in at.values()), default=0) + HEIGHT + MARGIN
-    return Drawing(Markup("").join(parts), width, height, _words(nodes, kept, names))
+    return Drawing(Markup("".join(parts)), width, height, _words(nodes, kept, names))
 
 
 def _words(nodes: Sequence[Node], edges: Sequence[Edge], names: Mapping[str, str]) -> str:
@@ -123,25 +123,22 @@ EDGE_WORDS = {
 }
 
 
-def _node(node: Node, x: int, y: int) -> Markup:
+def _node(node: Node, x: int, y: int) -> str:
     short = node.name if len(node.name) <= SHORT else node.name[: SHORT - 1] + "…"
     right, bottom, cut = x + WIDTH, y + HEIGHT, 10
     if node.status is Status.EXTRA:
         corners = [(x + cut, y), (right - cut, y), (right, y + cut), (right, bottom - cut)]
         corners += [(right - cut, bottom), (x + cut, bottom), (x, bottom - cut), (x, y + cut)]
-        shape = Markup('<polygon class="box {}" points="{}"/>').format(
-            node.status, " ".join(f"{a},{b}" for a, b in corners)
-        )
+        shape = f'<polygon class="box {node.status}" points="{" ".join(f"{a},{b}" for a, b in corners)}"/>'
     else:
-        shape = Markup('<rect class="box {}" x="{}" y="{}" width="{}" height="{}" rx="{}"/>').format(
-            node.status, x, y, WIDTH, HEIGHT, 0 if node.status is Status.MISSING else 8
-        )
-    return shape + Markup(
-        '<text class="label name" x="{}" y="{}">{}<title>{}</title></text><text class="label" x="{}" y="{}">{}</text>'
-    ).format(x + 12, y + 19, short, node.name, x + 12, y + 36, node.note)
+        rounded = 0 if node.status is Status.MISSING else 8
+        shape = f'<rect class="box {node.status}" x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="{rounded}"/>'
+    title = f"<title>{escape(node.name)}</title>"
+    name = f'<text class="label name" x="{x + 12}" y="{y + 19}">{escape(short)}{title}</text>'
+    return f'{shape}{name}<text class="label" x="{x + 12}" y="{y + 36}">{escape(node.note)}</text>'
 
 
-def _edge(edge: Edge, at: Mapping[str, tuple[int, int]]) -> Markup:
+def _edge(edge: Edge, at: Mapping[str, tuple[int, int]]) -> str:
     (x, y), (to_x, to_y) = at[edge.source], at[edge.target]
     middle = HEIGHT // 2
     if to_x > x:
@@ -152,25 +149,25 @@ def _edge(edge: Edge, at: Mapping[str, tuple[int, int]]) -> Markup:
         start, end = (x + WIDTH, y + middle), (to_x + WIDTH + 3, to_y + middle)
         far = max(start[0], end[0]) + GAP_X // 2
         line = f"M{start[0]} {start[1]}C{far} {start[1]} {far} {end[1]} {end[0]} {end[1]}"
-    drawn = Markup('<path class="edge {}" d="{}" marker-end="url(#arrow)"/>').format(edge.status, line)
+    drawn = f'<path class="edge {edge.status}" d="{line}" marker-end="url(#arrow)"/>'
     if edge.status in (Status.EXTRA, Status.MISSING):
         x, y = (start[0] + end[0]) // 2, (start[1] + end[1]) // 2 - 5
-        drawn += Markup('<text class="label on-edge" x="{}" y="{}">{}</text>').format(x, y, EDGE_WORDS[edge.status])
+        drawn += f'<text class="label on-edge" x="{x}" y="{y}">{EDGE_WORDS[edge.status]}</text>'
     return drawn
 
 
 def figure(drawing: Drawing, label: str, identity: str = "") -> Markup:
     """The drawing as an SVG element; with `identity` its body can be shown again by `again`."""
-    body = Markup('<g id="{}">{}</g>').format(identity, drawing.body) if identity else drawing.body
-    return _svg(drawing, label, body)
+    return _svg(drawing, label, f'<g id="{escape(identity)}">{drawing.body}</g>' if identity else drawing.body)
 
 
 def again(drawing: Drawing, label: str, identity: str) -> Markup:
     """The same drawing once more, by reference to the one that has this identity."""
-    return _svg(drawing, label, Markup('<use href="#{}"/>').format(identity))
+    return _svg(drawing, label, f'<use href="#{escape(identity)}"/>')
 
 
-def _svg(drawing: Drawing, label: str, body: Markup) -> Markup:
-    return Markup(
-        '<svg class="graph" role="img" width="{w}" height="{h}" viewBox="0 0 {w} {h}" aria-label="{label}">{body}</svg>'
-    ).format(w=drawing.width, h=drawing.height, label=escape(f"{label}. {drawing.words}"), body=body)
+def _svg(drawing: Drawing, label: str, body: str) -> Markup:
+    """`body`: elements whose texts are escaped."""
+    size = f'width="{drawing.width}" height="{drawing.height}" viewBox="0 0 {drawing.width} {drawing.height}"'
+    said = escape(f"{label}. {drawing.words}")
+    return Markup(f'<svg class="graph" role="img" {size} aria-label="{said}">{body}</svg>')

@@ -16,7 +16,7 @@ from tasks_lib.reporting.browser_views import TaskRows
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, PLANS, RELEASES, ROUTE_TURNS, ROUTES, Table
 
-BATCH = 64
+BATCH = 128
 """Tasks read at a time."""
 Rows = Sequence[Mapping[str, Any]]
 LAYER_TABLES = {
@@ -125,7 +125,7 @@ def _rows(chain: ChainFiles, of: Mapping[str, Rows]) -> TaskRows:
     return TaskRows(chain.backend, chain.router, turns=turns, **rest)
 
 
-def _by_task(table: Table, name: str, paths: Sequence[str], task_ids: Sequence[str]) -> dict[str, Rows]:
+def _by_task(table: Table, name: str, paths: Sequence[str], task_ids: Sequence[str]) -> Mapping[str, Rows]:
     """Rows of the first trial of these tasks, by task, in the order stored."""
     if not paths:
         return {}
@@ -133,7 +133,7 @@ def _by_task(table: Table, name: str, paths: Sequence[str], task_ids: Sequence[s
     if "trial" in table.schema.names:
         frame = frame.filter(pl.col("trial") == 0)
     chosen = frame.select("task_id", *(COLUMNS.get(name) or [c for c in table.schema.names if c != "task_id"]))
-    found: dict[str, Rows] = {}
-    for (task,), part in chosen.collect().group_by("task_id", maintain_order=True):
-        found[str(task)] = part.to_dicts()
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in chosen.collect().iter_rows(named=True):
+        found.setdefault(row["task_id"], []).append(row)
     return found

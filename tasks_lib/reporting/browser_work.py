@@ -6,8 +6,9 @@ Does not belong here: SQL texts and their results (browser_tasks), routes (brows
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
-from tasks_lib.protocol.vocabulary import DataAgent, Planner, QueryMode
+from tasks_lib.protocol.vocabulary import DataAgent, Interaction, Planner, QueryMode
 from tasks_lib.reporting.browser_texts import clipped, printable
 from tasks_lib.reporting.browser_views import (
     REQUEST,
@@ -79,16 +80,18 @@ def cells_of(episodes: Sequence[Row]) -> Iterable[CellsView]:
         )
 
 
-FACTORS = ("data_agent", "planner", "interaction", "query_mode")
+FACTORS = {"data_agent": DataAgent, "planner": Planner, "interaction": Interaction, "query_mode": QueryMode}
 
 
 def factor_words(cells: Sequence[Row]) -> str:
-    """Which cells these are: the values of each factor when they are a full product, else one after the other."""
+    """Which cells these are: the values of each factor that does not take them all when they are a full product, else every cell."""
     seen = [tuple(str(c[f]) for f in FACTORS) for c in cells]
     values = [list(dict.fromkeys(s[i] for s in seen)) for i in range(len(FACTORS))]
-    product = 1
-    for v in values:
-        product *= len(v)
-    if product == len(set(seen)):
-        return " × ".join(words(" or ".join(v)) for v in values)
-    return "; ".join(words(" ".join(s)) for s in seen)
+    if prod(map(len, values)) != len(set(seen)):
+        return "; ".join(words(" ".join(s)) for s in seen)
+    told = [
+        words(" or ".join(v))
+        for v, all_values in zip(values, FACTORS.values(), strict=True)
+        if len(v) < len(all_values)
+    ]
+    return " × ".join(told) or "all cells"
