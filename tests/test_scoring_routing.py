@@ -288,6 +288,9 @@ def test_the_study_is_published_with_cuts_intervals_and_the_mean(tmp_path: Path)
     sequential = values["y", "behavior", "sequential", "RA-Graph"]
     assert (sequential["value"], sequential["low"], sequential["high"], sequential["tasks"]) == (1, 1, 1, 1)
     assert {v for _, cut, v, _ in values if cut == "size"} == {"1", "2-3"}
+    # ordinary: t1, t2 and t3 without t4; both routes of x that are right are among them.
+    ordinary = values["x", "scope", "ordinary", "RA-Set"]
+    assert (ordinary["numerator"], ordinary["denominator"], ordinary["tasks"]) == (2, 3, 3)
     two = values["x", "size", "2-3", "RA-Set"]
     assert (two["numerator"], two["denominator"], two["tasks"]) == (1.5, 3, 3)
     assert values["x", "all", "all", "First-Probe"]["value"] == 0.375

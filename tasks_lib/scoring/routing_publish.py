@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tasks_lib.protocol.vocabulary import Behavior
 from tasks_lib.scoring.bootstrap import Floats, counts, intervals, stack
 from tasks_lib.scoring.metrics import ROUTING, per_task
 from tasks_lib.scoring.publish import QualityError
@@ -119,11 +120,16 @@ def cut_rows(
     draws: int,
     seed: int,
 ) -> list[dict[str, Any]]:
-    """Rows of `routing_table`: every subject of the frame in every cut of the targets, the tasks of the cut resampled."""
+    """Rows of `routing_table`: every subject of the frame in every cut of the targets, the tasks of the cut resampled.
+
+    Beside the cuts of the metrics there is `scope`: the ordinary tasks alone (paper Table 24).
+    """
     found = []
-    slices = Targets.of(targets).slices
+    slices = Targets.of(targets).slices.with_columns(
+        scope=pl.when(pl.col("behavior") != Behavior.INTERACTIVE).then(pl.lit("ordinary"))
+    )
     for cut in slices.columns[1:]:
-        for value in sorted(slices[cut].unique().to_list()):
+        for value in sorted(slices[cut].drop_nulls().unique().to_list()):
             part = frame.join(slices.filter(pl.col(cut) == value), on="task_id", how="semi", maintain_order="left")
             found += [{**row, "slice": cut, "value_of": value} for row in banded(part, defined, draws, seed)]
     return found

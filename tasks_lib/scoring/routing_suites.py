@@ -37,7 +37,7 @@ def table_suite(table: pl.DataFrame, rows: int, metrics: Collection[str]) -> Sui
     """Suite of `routing_table`; `rows`: subjects × cuts × metrics."""
     allowed: dict[str, Collection[str]] = {
         "router": ROUTERS,
-        "slice": {"all", "corpus", "behavior", "difficulty", "size"},
+        "slice": {"all", "corpus", "behavior", "difficulty", "size", "scope"},
         "metric": metrics,
     }
     ranges = {**dict.fromkeys(("value", "low", "high"), SHARE), "numerator": COUNT, "denominator": COUNT}

@@ -59,7 +59,7 @@ ROUTING_TABLE = Table(
     columns=[
         ("backend", STR, "backend, or (mean) for the mean over all backends"),
         ("router", STR, "router"),
-        ("slice", STR, "all | corpus | behavior | difficulty | size"),
+        ("slice", STR, "all | corpus | behavior | difficulty | size | scope (ordinary: without interactive tasks)"),
         ("value_of", STR, "slice value; of size how many databases the target list holds"),
         ("metric", STR, "metric"),
         ("numerator", REAL, "numerator, in task-equivalents"),
