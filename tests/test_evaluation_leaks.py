@@ -87,6 +87,17 @@ def test_executors_may_see_examples_of_other_databases_only() -> None:
     assert [f.kind for f in SCANNER.scan(other, Audience.ROUTER)] == ["ddl", "gold_sql"]
 
 
+def test_an_example_that_has_ones_own_query_inside_is_the_other_databases_query() -> None:
+    inner = "SELECT avg(price) FROM items WHERE price > 10"
+    outer = f"SELECT name FROM items WHERE price > ({inner})"
+    schemas = {"shop_1": "CREATE TABLE items (price INT)", "shop_2": "CREATE TABLE items (name TEXT, price INT)"}
+    scanner = Scanner([], [], {"u:1": (inner, "shop_1"), "u:2": (outer, "shop_2")}, schemas)
+    prompt = f"## Schema\n{schemas['shop_1']}\n## Examples\n"
+    assert scanner.scan(prompt + outer, Audience.EXECUTOR) == []
+    assert [f.kind for f in scanner.scan(f"{prompt}{outer}\n{inner}", Audience.EXECUTOR)] == ["gold_sql"]
+    assert [f.kind for f in scanner.scan(outer, Audience.ROUTER)] == ["gold_sql"]
+
+
 def test_a_database_named_like_a_table_is_no_leak_in_a_schema() -> None:
     schema = "CREATE TABLE party_host (party_id INT)"
     scanner = Scanner(

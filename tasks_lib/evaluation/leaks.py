@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tasks_lib.evaluation.lexicon import (
     DDL,
@@ -24,11 +24,16 @@ from tasks_lib.evaluation.lexicon import (
     WATCHED,
     prompt_words,
 )
-from tasks_lib.evaluation.phrases import Phrases
-from tasks_lib.evaluation.readings import Lines, Reader, Reading, plain
+from tasks_lib.evaluation.phrases import Ids, Phrases
+from tasks_lib.evaluation.readings import Hit, Lines, Reader, Reading, plain
 from tasks_lib.models.transcripts import KIND
 from tasks_lib.protocol.vocabulary import Audience
 from tasks_lib.store.ledgers import Ledger
+
+BLOCK = 500
+"""Stored calls or texts in memory at a time."""
+LINES = 50_000
+"""Lines that are remembered as read; observations repeat the same rows over and over."""
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _QUALIFIED = re.compile(r"(?<![\w.])([\w-]+)\.[A-Za-z_]\w*")
@@ -109,7 +114,7 @@ class Scanner:
         read = self._reader.read(text, {})
         owners = self.schemas_in(text) if mine is None else mine
         found = [f for line in read.lines for f in self._in_line(line, audience)]
-        return [*found, *self._hits_for(read, audience, frozenset(owners))]
+        return [*found, *self._hits_for(read.hits, audience, frozenset(owners))]
 
     def schemas_in(self, text: str) -> set[str]:
         """Databases whose schema text stands in a text."""
@@ -144,10 +149,10 @@ class Scanner:
                 if m.group().lower().replace("%3a", ":").rstrip(".:-") in self._units:
                     yield _finding("unit_id", m.group(), line, m.start(), audience)
 
-    def _hits_for(self, read: Reading, audience: Audience, mine: frozenset[str]) -> Iterator[Finding]:
+    def _hits_for(self, hits: Iterable[Hit], audience: Audience, mine: frozenset[str]) -> Iterator[Finding]:
         """Of the labels and gold in a text, what its audience may not see."""
         executor = audience is Audience.EXECUTOR
-        for hit in read.hits:
+        for hit in hits:
             if hit.kind not in WATCHED[audience]:
                 continue
             if hit.kind == "label":
@@ -165,75 +170,126 @@ class Scanner:
     def scan_calls(self, ledger: Ledger, keys: Iterable[str]) -> list[Finding]:
         """Scan every message and tool schema of the given model calls, each distinct text and line once per audience.
 
-        What the model itself wrote (assistant turns) is not scanned: it is shown to the model only because it wrote it.
+        What the model itself wrote (assistant turns) is not scanned: it is shown to the model only because it wrote it. Texts are in
+        memory a block at a time.
         """
-        distinct = set()
-        for entry in ledger.get_many(keys).values():
-            if entry.kind == KIND:
-                request = json.loads(entry.payload)["request"]
-                names = (*request["messages"], *filter(None, [request["tools"]]))
-                distinct.add((Audience(entry.meta["audience"]), names))
-        calls = sorted(distinct)
-        roles, texts = {}, {}
-        for name, data in ledger.blobs_of({n for _, names in calls for n in names}).items():
-            roles[name], texts[name] = _shown(data)
+        calls = _distinct_calls(ledger, keys)
+        shown: dict[str, set[Audience]] = {}
+        for audience, names in calls:
+            for name in names:
+                shown.setdefault(name, set()).add(audience)
+        texts = _Texts()
+        found = list(self._lines_of(ledger, shown, texts))
+        found.sort(key=lambda f: f.audience)
+        return list(dict.fromkeys([*found, *self._hits_of(calls, texts), *self._withheld_of(ledger, calls, texts)]))
+
+    def _lines_of(self, ledger: Ledger, shown: Mapping[str, set[Audience]], texts: _Texts) -> Iterator[Finding]:
+        """Findings in lines; notes in `texts` what the other searches need of each text."""
         known: Lines = {}
-        read = {name: self._reader.read(text, known) for name, text in texts.items() if text}
-        found = [
-            *self._lines_of(calls, read),
-            *self._hits_of(calls, texts, read),
-            *self._withheld_of(calls, roles, texts, read),
-        ]
-        return list(dict.fromkeys(found))
+        looked: set[tuple[Audience, str]] = set()
+        for name, role, text in _blocks(ledger, shown):
+            if role == "assistant":
+                texts.written.add(name)
+            if Audience.EXECUTOR in shown[name] and (owners := self.schemas_in(text)):
+                texts.schemas[name] = frozenset(owners)
+            if not text:
+                continue
+            if len(known) > LINES:  # what comes again is read again
+                known.clear()
+                looked.clear()
+            read = self._reader.read(text, known)
+            texts.note(name, read, PLACEHOLDERS in text)
+            for audience in sorted(shown[name]):
+                for line in read.lines:
+                    if (audience, line) not in looked:
+                        looked.add((audience, line))
+                        yield from self._in_line(line, audience)
 
-    def _lines_of(self, calls: Sequence[_Call], read: Mapping[str, Reading]) -> Iterator[Finding]:
-        shown = sorted({(audience, name) for audience, names in calls for name in names if name in read})
-        lines = dict.fromkeys((audience, line) for audience, name in shown for line in read[name].lines)
-        for audience, line in lines:
-            yield from self._in_line(line, audience)
-
-    def _hits_of(
-        self, calls: Sequence[_Call], texts: Mapping[str, str], read: Mapping[str, Reading]
-    ) -> Iterator[Finding]:
+    def _hits_of(self, calls: Sequence[_Call], texts: _Texts) -> Iterator[Finding]:
         """Labels and gold. An executor is known by its whole conversation: a later message need not repeat the schema."""
-        schemas: dict[str, frozenset[str]] = {}
         wanted = set()
         for audience, names in calls:
-            hit = [name for name in names if name in read and read[name].hits]
+            hit = [name for name in names if name in texts.hits]
             mine: frozenset[str] = frozenset()
             if hit and audience is Audience.EXECUTOR:
-                for name in names:
-                    if name not in schemas:
-                        schemas[name] = frozenset(self.schemas_in(texts[name]))
-                    mine |= schemas[name]
+                mine = mine.union(*(texts.schemas[name] for name in names if name in texts.schemas))
             wanted |= {(audience, name, mine) for name in hit}
         for audience, name, mine in sorted(wanted, key=lambda w: (w[0], w[1], sorted(w[2]))):
-            yield from self._hits_for(read[name], audience, mine)
+            yield from self._hits_for(texts.hits[name], audience, mine)
 
-    def _withheld_of(
-        self, calls: Sequence[_Call], roles: Mapping[str, str], texts: Mapping[str, str], read: Mapping[str, Reading]
-    ) -> Iterator[Finding]:
+    def _withheld_of(self, ledger: Ledger, calls: Sequence[_Call], texts: _Texts) -> list[Finding]:
         """Withheld values in first prompts. Later messages answer the model, and may hold what it wrote or looked up."""
-        wanted: dict[tuple[Audience, str, frozenset[int]], None] = {}
+        wanted: dict[tuple[Audience, str, frozenset[int]], list[Finding]] = {}
         for audience, names in calls if self._withheld else ():
             if "withheld" in WATCHED[audience]:
-                first = next((i for i, name in enumerate(names) if roles[name] == "assistant"), len(names))
-                opening = [name for name in names[:first] if name in read]
-                tasks = frozenset(task for name in opening for task in read[name].tasks)
-                wanted.update(dict.fromkeys((audience, name, tasks) for name in opening))
-        for audience, name, tasks in wanted:
-            ids = self._reader.tokens.ids(plain(OPENING_BLOCKS.sub("\n", texts[name])))
-            mine = [task for task in sorted(tasks) if audience in self._withheld[task].audiences]
-            found = [(a, b) for task in mine for a, b, _ in self._values[task].find(ids)]
-            if PLACEHOLDERS in texts[name]:
-                found += [(a, b) for a, b, i in self._questions.find(ids) if audience in self._withheld[i].audiences]
-            for start, end in found:
-                hit = self._reader.hit("withheld", ids, start, end)
-                yield Finding("withheld", hit.found, hit.excerpt, str(audience))
+                first = next((i for i, name in enumerate(names) if name in texts.written), len(names))
+                opening = [name for name in names[:first] if name in texts.scanned]
+                tasks = frozenset(task for name in opening for task in texts.tasks.get(name, ()))
+                tasks = frozenset(task for task in tasks if audience in self._withheld[task].audiences)
+                told = [name for name in opening if tasks or name in texts.placeholders]
+                wanted.update({(audience, name, tasks): [] for name in told})
+        by_name: dict[str, list[tuple[Audience, str, frozenset[int]]]] = {}
+        for asked in wanted:
+            by_name.setdefault(asked[1], []).append(asked)
+        for name, _, text in _blocks(ledger, by_name):
+            ids = self._reader.tokens.ids(plain(OPENING_BLOCKS.sub("\n", text)))
+            for asked in by_name[name]:
+                wanted[asked] = list(self._withheld_in(ids, asked[0], asked[2], name in texts.placeholders))
+        return [finding for findings in wanted.values() for finding in findings]
+
+    def _withheld_in(self, ids: Ids, audience: Audience, tasks: frozenset[int], questions: bool) -> Iterator[Finding]:
+        found = [(a, b) for task in sorted(tasks) for a, b, _ in self._values[task].find(ids)]
+        if questions:
+            found += [(a, b) for a, b, i in self._questions.find(ids) if audience in self._withheld[i].audiences]
+        for start, end in found:
+            hit = self._reader.hit("withheld", ids, start, end)
+            yield Finding("withheld", hit.found, hit.excerpt, str(audience))
+
+
+@dataclass
+class _Texts:
+    """What is kept of the texts of calls, by digest, where there is something. `written`: by the model itself."""
+
+    scanned: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    placeholders: set[str] = field(default_factory=set)
+    hits: dict[str, tuple[Hit, ...]] = field(default_factory=dict)
+    tasks: dict[str, frozenset[int]] = field(default_factory=dict)
+    schemas: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def note(self, name: str, read: Reading, placeholders: bool) -> None:
+        self.scanned.add(name)
+        if placeholders:
+            self.placeholders.add(name)
+        if read.hits:
+            self.hits[name] = read.hits
+        if read.tasks:
+            self.tasks[name] = read.tasks
 
 
 _Call = tuple[Audience, tuple[str, ...]]
 """(audience, digests of the messages in order and of the tool list)."""
+
+
+def _distinct_calls(ledger: Ledger, keys: Iterable[str]) -> list[_Call]:
+    """The calls among the items, each conversation once."""
+    wanted, names = sorted(set(keys)), dict[str, str]()
+    distinct: set[_Call] = set()
+    for start in range(0, len(wanted), BLOCK):
+        for entry in ledger.get_many(wanted[start : start + BLOCK]).values():
+            if entry.kind == KIND:
+                request = json.loads(entry.payload)["request"]
+                parts = (*request["messages"], *filter(None, [request["tools"]]))
+                distinct.add((Audience(entry.meta["audience"]), tuple(names.setdefault(n, n) for n in parts)))
+    return sorted(distinct)
+
+
+def _blocks(ledger: Ledger, names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """(digest, role, text) of stored messages and tool lists, a block in memory at a time."""
+    wanted = sorted(names)
+    for start in range(0, len(wanted), BLOCK):
+        for name, data in ledger.blobs_of(wanted[start : start + BLOCK]).items():
+            yield name, *_shown(data)
 
 
 def _finding(kind: str, what: str, text: str, at: int, audience: Audience) -> Finding:

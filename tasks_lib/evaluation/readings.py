@@ -97,7 +97,7 @@ class Reader:
         return Reading(tuple(lines), tuple(dict.fromkeys(hits)), tasks)
 
     def _sql(self, ids: Ids, hashes: Mapping[int, Ids]) -> Iterator[Hit]:
-        whole = self._gold.find(ids, hashes)
+        whole = _outermost(self._gold.find(ids, hashes))
         for start, end, owners in whole:
             yield self.hit("gold_sql", ids, start, end, owners)
         for start, end in merged(self._fragments.places(hashes[ANCHOR]).tolist(), ANCHOR):
@@ -111,6 +111,15 @@ class Reader:
         around = self.tokens.text(ids[max(0, start - 6) : end + 6])
         at = around.find(what)
         return Hit(kind, what, around[max(0, at - 30) : at + 50], owners, label)
+
+
+def _outermost(queries: Sequence[tuple[int, int, frozenset[str]]]) -> list[tuple[int, int, frozenset[str]]]:
+    """Queries that stand in no longer one: where another database's query has ours inside, it is that query which is shown."""
+    kept: list[tuple[int, int, frozenset[str]]] = []
+    for query in sorted(queries, key=lambda found: (found[0], -found[1])):
+        if not kept or query[1] > kept[-1][1]:
+            kept.append(query)
+    return kept
 
 
 def _fragments(gold: Sequence[Ids], tokens: Tokens) -> Ids:
