@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
 
+from flows import runs
+from flows.runtime import write_json
 from flows.usage import Meter, told_of
 from flows.wanted import ChainKeys, recorded_chains
 from tasks_lib.models.transcripts import KIND as MODEL_CALL
@@ -17,41 +20,76 @@ from tasks_lib.scoring.cells import parse
 from tasks_lib.scoring.layers import COLUMNS, ChainLayers, Lineage, lineage
 from tasks_lib.sql.execute import LEDGER_KIND as SQL_EXECUTION
 from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.keys import code_digest, digest
 from tasks_lib.store.ledgers import Ledger
 from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, PLANS, RELEASES, ROUTES, Table
 from tasks_lib.store.settings import settings
 
+CODE = ("flows/counts.py", "flows/usage.py", "tasks_lib/scoring/layers.py")
+
 
 def shared_counts(
-    cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys], invocation: str
+    run_id: str, cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys], invocation: str
 ) -> dict[str, Any]:
     """model_calls, model_calls_made, model_calls_unshared, the same three for sql_executions, cost (unknown is never 0),
-    effective (see `effective_of`), and usage of cells and backends (see `flows.usage`)."""
+    effective (see `effective_of`), and usage of cells and backends (see `flows.usage`).
+
+    All but what was made now follows from the layers, so that it is counted once and kept beside the run's record.
+    """
     ledger = Ledger(settings().resolved_ledger_url)
     try:
-        meter = Meter(ledger)
-        calls: list[pl.Series] = []
-        executions: list[pl.Series] = []
-        calls_apart = executions_apart = 0
-        for backend, found in lineages(cells, chains):
-            meter.add(backend, found)
-            calls.append(found.calls)
-            executions.append(found.executions)
-            calls_apart += sum(len(own) for own, _ in found.cells.values())
-            executions_apart += sum(len(own) for _, own in found.cells.values())
-        return {
-            "model_calls": pl.concat(calls).n_unique(),
-            "model_calls_made": ledger.count(MODEL_CALL, invocation),
-            "model_calls_unshared": calls_apart,
-            "sql_executions": pl.concat(executions).n_unique(),
-            "sql_executions_made": ledger.count(SQL_EXECUTION, invocation),
-            "sql_executions_unshared": executions_apart,
-            "cost": cost_of(pl.concat(meter.told.values()).unique("key")),
-            "effective": effective_of(ledger, meter.told),
-            "usage": meter.table(),
-        }
+        of = {c.cell_id: asdict(chains[(c.backend, c.router)]) for c in cells}
+        counts = _kept(run_id, "cells", of, lambda: _counted(ledger, cells, chains))
+        counts["model_calls_made"] = ledger.count(MODEL_CALL, invocation)
+        counts["sql_executions_made"] = ledger.count(SQL_EXECUTION, invocation)
+        return counts
     finally:
         ledger.close()
+
+
+def _kept(run_id: str, name: str, of: object, count: Callable[[], tuple[dict[str, Any], bool]]) -> dict[str, Any]:
+    """What was counted before over the same layers, ledger and code, else what is counted now.
+
+    `count`: (counts, whether the ledger held every call); only whole counts are kept, since a ledger may still be imported.
+    """
+    path = runs.run_folder(run_id) / "counts" / f"{name}.json"
+    key = digest({"of": of, "ledger": settings().resolved_ledger_url, "code": code_digest(*CODE)})
+    try:
+        held = json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, ValueError):
+        held = {}
+    if held.get("key") == key:
+        return dict(held["counts"])
+    counts, whole = count()
+    if whole:
+        write_json(path, {"key": key, "counts": counts})
+    return counts
+
+
+def _counted(
+    ledger: Ledger, cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys]
+) -> tuple[dict[str, Any], bool]:
+    meter = Meter(ledger)
+    calls: list[pl.Series] = []
+    executions: list[pl.Series] = []
+    calls_apart = executions_apart = 0
+    for backend, found in lineages(cells, chains):
+        meter.add(backend, found)
+        calls.append(found.calls)
+        executions.append(found.executions)
+        calls_apart += sum(len(own) for own, _ in found.cells.values())
+        executions_apart += sum(len(own) for _, own in found.cells.values())
+    told, distinct = pl.concat(meter.told.values()).unique("key"), pl.concat(calls).n_unique()
+    counts = {
+        "model_calls": distinct,
+        "model_calls_unshared": calls_apart,
+        "sql_executions": pl.concat(executions).n_unique(),
+        "sql_executions_unshared": executions_apart,
+        "cost": cost_of(told),
+        "effective": effective_of(ledger, meter.told),
+        "usage": meter.table(),
+    }
+    return counts, told.height == distinct
 
 
 def lineages(cells: Sequence[Cell], chains: Mapping[tuple[str, Router], ChainKeys]) -> Iterator[tuple[str, Lineage]]:
@@ -120,18 +158,24 @@ def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str,
     """
     if "model_calls" not in record or "routing_routes" not in study:
         return {}
-    only = study_keys(study) - call_keys([parse(c) for c in record["cell_keys"]], recorded_chains(record))
     ledger = Ledger(settings().resolved_ledger_url)
     try:
+
+        def count() -> tuple[dict[str, Any], bool]:
+            only = study_keys(study) - call_keys([parse(c) for c in record["cell_keys"]], recorded_chains(record))
+            told = told_of(ledger, only)
+            return {"model_calls": len(only), "cost": cost_of(told)}, told.height == len(only)
+
+        of = {"cells": [*record["cell_keys"]], "chains": record["chains"], "routes": study["routing_routes"]}
+        more = _kept(record["run"], "study", of, count)
         made = ledger.count(MODEL_CALL, study["invocation"])
-        more = cost_of(told_of(ledger, only))
     finally:
         ledger.close()
     return {
-        "model_calls": record["model_calls"] + len(only),
-        "model_calls_study_only": len(only),
+        "model_calls": record["model_calls"] + more["model_calls"],
+        "model_calls_study_only": more["model_calls"],
         "model_calls_made": record["model_calls_made"] + made,
-        "cost": {name: known + more[name] for name, known in record["cost"].items()},
+        "cost": {name: known + more["cost"][name] for name, known in record["cost"].items()},
     }
 
 

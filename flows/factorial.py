@@ -159,7 +159,7 @@ async def _filled(run: RunSpec, record: dict[str, Any], invocation: str) -> None
         record["status"] = "completed"
     if ready:
         record |= published(run, ready, keys)
-        record |= shared_counts(ready, chains, invocation)
+        record |= shared_counts(run.run_id, ready, chains, invocation)
     runs.save(run.run_id, record)
 
 

@@ -115,7 +115,7 @@ class Simulated:
         self.keys[(backend, router)] = keys
 
     def layer_keys(self, backend: str, router: str, agent: str) -> dict[str, str]:
-        """Keys that `tables.layers_of` wants."""
+        """Keys that `tables.Scorer` wants."""
         keys = self.keys[(backend, router)]
         return {name: keys[name] for name in TABLES if name != "contributions"} | {"contributions": keys[agent]}
 

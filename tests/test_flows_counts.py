@@ -4,6 +4,7 @@ real loopback server; the items each cell rests on, against a plain walk over th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from conftest import SmallRun
 from servers import Stub, in_turn, model_server, says
 
-from flows.counts import call_keys, cost_of, effective_of, lineages
+from flows import counts
+from flows.counts import call_keys, cost_of, effective_of, lineages, shared_counts
 from flows.usage import told_of
 from flows.wanted import recorded_chains
 from tasks_lib.models.backends import BackendSpec, offline_backends
@@ -22,9 +24,10 @@ from tasks_lib.protocol.records import CallContext, Cell
 from tasks_lib.protocol.vocabulary import Audience, Interaction, Planner
 from tasks_lib.scoring.cells import parse
 from tasks_lib.scoring.layers import cell_keys
-from tasks_lib.scoring.tables import layers_of
+from tasks_lib.scoring.tables import read_rows
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
+from tasks_lib.store.schemas import TABLES
 from tasks_lib.store.settings import settings
 
 Row = Mapping[str, Any]
@@ -123,12 +126,16 @@ def test_items_of_every_cell_are_those_of_a_plain_walk(small_run: SmallRun) -> N
     record, store = small_run.record, ArtifactStore(settings().resolved_store_url)
     chains, cells = recorded_chains(record), [parse(c) for c in record["cell_keys"]]
     ((_, found),) = lineages(cells, chains)
+    rows = cache(lambda name, key: read_rows(store, TABLES[name], key))
     apart = [0, 0]
     called: set[str] = set()
     for cell in cells:
         chain = chains[(cell.backend, cell.router)]
-        layers = layers_of(store, {**chain.inputs(), "contributions": chain.contributions[cell.data_agent]})
-        expected = walked(cell, **layers)
+        own = (chain.routes, chain.clarified, chain.asks, chain.releases, chain.plans)
+        names = ("routes", "routes", "asks", "releases", "plans")
+        routes, again, asks, releases, plans = map(rows, names, own)
+        local = rows("contributions", chain.contributions[cell.data_agent])
+        expected = walked(cell, [*routes, *again], asks, releases, plans, local)
         assert cell_keys(found, cell) == expected, cell.cell_id
         apart = [n + len(own) for n, own in zip(apart, expected, strict=True)]
         called |= expected[0]
@@ -137,3 +144,17 @@ def test_items_of_every_cell_are_those_of_a_plain_walk(small_run: SmallRun) -> N
     assert call_keys(cells, chains) == called == set(found.calls)
     some = [c for c in cells if c.interaction is Interaction.NEVER and c.planner is Planner.ORACLE][:2]
     assert call_keys(some, chains) == set().union(*(cell_keys(found, c)[0] for c in some))
+
+
+def test_what_was_counted_over_the_same_layers_is_not_counted_again(
+    small_run: SmallRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = small_run.record
+    chains, cells = recorded_chains(record), [parse(c) for c in record["cell_keys"]]
+    monkeypatch.setattr(counts, "lineages", lambda *_: pytest.fail("counted again"))
+    found = shared_counts(small_run.id, cells, chains, "nobody")
+    assert (found["model_calls_made"], found["sql_executions_made"]) == (0, 0)
+    for name in ("model_calls_unshared", "sql_executions", "sql_executions_unshared", "effective", "usage"):
+        assert found[name] == record[name], name
+    with pytest.raises(pytest.fail.Exception, match="counted again"):
+        shared_counts(small_run.id, cells[:2], chains, "nobody")

@@ -7,7 +7,6 @@ stays flat over cells.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import polars as pl
@@ -26,27 +25,9 @@ KEPT = 4
 """Joined layers that a scorer keeps of each kind; cells come in grid order, a chain after the other."""
 
 
-@lru_cache(maxsize=8)
-def _rows(url: str, table_name: str, key: str) -> Rows:
-    from tasks_lib.store.schemas import TABLES
-
-    return ArtifactStore(url).read(TABLES[table_name], key).to_dicts()
-
-
 def read_rows(store: ArtifactStore, table: Table, key: str) -> Rows:
-    """Rows of a layer artifact, the last few kept. Raises FileNotFoundError when it is not done."""
-    return _rows(store.url, table.name, key)
-
-
-def layers_of(store: ArtifactStore, keys: Mapping[str, str]) -> dict[str, Rows]:
-    """Rows of every layer of a cell; `keys` holds routes, clarified, asks, releases, plans and contributions."""
-    return {
-        "routes": read_rows(store, ROUTES, keys["routes"]) + read_rows(store, ROUTES, keys["clarified"]),
-        "asks": read_rows(store, ASKS, keys["asks"]),
-        "releases": read_rows(store, RELEASES, keys["releases"]),
-        "plans": read_rows(store, PLANS, keys["plans"]),
-        "contributions": read_rows(store, CONTRIBUTIONS, keys["contributions"]),
-    }
+    """Rows of a layer artifact. Raises FileNotFoundError when it is not done."""
+    return store.read(table, key).to_dicts()
 
 
 class Scorer:
@@ -58,7 +39,7 @@ class Scorer:
         self._verdicts: dict[tuple[str, ...], Verdicts] = {}
 
     def tables(self, cell: Cell, keys: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """(episodes, metrics) of a cell; `keys` as in `layers_of`. Raises JoinError, DenominatorError or FileNotFoundError."""
+        """(episodes, metrics) of a cell; `keys` of routes, clarified, asks, releases, plans and contributions. Raises JoinError, DenominatorError or FileNotFoundError."""
         chain = tuple(keys[name] for name in ("routes", "clarified", "asks", "releases", "plans"))
         what = f"{cell.backend} {cell.router}"
         routed = _kept(self._routed, chain, lambda: self._route(what, keys))
