@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from reporting_support import MODEL, POLICY, cell_episodes, run_tables
 
-from tasks_lib.reporting.appendix import facts
+from tasks_lib.reporting.appendix import facts, reason
 from tasks_lib.reporting.page import ReportError, RunTables, headline_text, page_html, write_page
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS, grid
 from tasks_lib.scoring.metrics import HEADLINE
@@ -187,7 +187,9 @@ def test_request_modes_are_means_over_six_cells_with_their_contrast(run: RunTabl
     for mode in ("fused", "router", "privileged"):
         got = values(run, "EA-Micro", backend=(MODEL,), planner=("llm",), interaction=("never",), query_mode=(mode,))
         assert len(got) == 6
-        assert page.row("modes", MODEL, mode)["EA-Micro"] == two(fmean(got))
+        shown = page.row("modes", MODEL, mode)["EA-Micro"].split(" ")
+        assert shown[0] == two(fmean(got))
+        assert len(shown) == 3, "an interval stands below"
     band = run.intervals.row(
         by_predicate=(pl.col("subject") == f"{MODEL}: router−fused") & (pl.col("metric") == "EA-Micro"), named=True
     )
@@ -304,7 +306,9 @@ def test_the_page_is_marked_up_for_every_reader(page: Page) -> None:
 def test_the_figures_say_their_numbers(run: RunTables, html: str, page: Page) -> None:
     row = page.row("routing", MODEL, "hermes")
     assert f"{MODEL} hermes {row['RA-Set']}" in html
-    assert f"{MODEL}, router-local request, EA-Micro {page.row('modes', MODEL, 'router')['EA-Micro']}" in html
+    assert (
+        f"{MODEL}, router-local request, EA-Micro {page.row('modes', MODEL, 'router')['EA-Micro'].split()[0]}" in html
+    )
 
 
 def test_the_same_run_gives_the_same_bytes(run: RunTables, html: str, tmp_path: Path) -> None:
@@ -339,6 +343,29 @@ def test_288_cells_stay_under_ten_megabytes() -> None:
 def test_text_from_outside_is_escaped(run: RunTables) -> None:
     hostile = dataclasses.replace(run, record={**run.record, "reason": "<script>alert(1)</script>"})
     assert "<script>alert" not in page_html(hostile)
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "shown"),
+    [
+        ("incomplete", "8 cells are missing; resume the run.", "8 cells are missing; resume the run."),
+        (
+            "incomplete",
+            "8 are missing. leak: gold_sql 'SELECT 1' was shown.",
+            "8 are missing. Its checks found problems; see",
+        ),
+        ("incomplete", "Values differ in x.", "Its checks found problems; see verification.json"),
+        ("failed", "certificate: 'SELECT 1' gave nothing.", "Its checks found problems; see verification.json"),
+    ],
+)
+def test_what_checks_found_is_never_quoted(run: RunTables, status: str, told: str, shown: str) -> None:
+    """A problem may hold gold; the page of a run that failed is as public as any."""
+    verification = {**(run.verification or {}), "ok": False, "problems": ["Values differ in x."]}
+    record = {**run.record, "status": status, "reason": told}
+    bad = dataclasses.replace(run, record=record, verification=verification)
+    assert reason(bad).startswith(shown)
+    html = page_html(bad) if "SELECT" in told and status == "failed" else reason(bad)
+    assert "SELECT" not in html
 
 
 def test_an_incomplete_run_says_what_is_missing(run: RunTables) -> None:

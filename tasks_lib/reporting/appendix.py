@@ -56,6 +56,23 @@ def origin_marks(run: RunTables, corpus: str) -> tuple[str, ...]:
     return tuple(o for o, n in sorted(origins.items()) if n and o != "original")
 
 
+LEAK = "leak: "
+"""How a problem that quotes private text begins."""
+
+
+def reason(run: RunTables) -> str:
+    """Why a run is not complete or failed, without what its checks found: those problems may quote gold, and the page is public."""
+    whole = str(run.record["reason"])
+    problems = tuple((run.verification or {}).get("problems", ()))
+    found = [place for text in (*problems, LEAK) if (place := whole.find(text)) >= 0]
+    if run.record["status"] == "failed":
+        found.append(0)
+    if not found:
+        return whole
+    checks = "Its checks found problems; see verification.json beside the run's record."
+    return " ".join(x for x in (whole[: min(found)].strip(), checks) if x)
+
+
 def warnings(run: RunTables) -> list[str]:
     """What a reader must know before any number: origins, cells that are missing, a failed verification."""
     found = [not_original(run)]
@@ -102,7 +119,7 @@ def facts(run: RunTables) -> list[tuple[str, str]]:
     found = [
         ("Run", str(r["run"])),
         ("Release", f"{r['release']}, {count(r['manifest']['tasks'])} tasks"),
-        ("Status", str(r["status"]) + (f": {r['reason']}" if r["reason"] else "")),
+        ("Status", str(r["status"]) + (f": {told}" if (told := reason(run)) else "")),
         (
             "Backends",
             "; ".join(

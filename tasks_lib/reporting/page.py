@@ -183,7 +183,13 @@ def _around(run: RunTables) -> list[Section]:
 
 def page_html(run: RunTables) -> str:
     """The whole page as text; the same run gives the same bytes."""
-    return render("page.html.j2", record=run.record, warnings=appendix.warnings(run), sections=sections(run))
+    return render(
+        "page.html.j2",
+        record=run.record,
+        reason=appendix.reason(run),
+        warnings=appendix.warnings(run),
+        sections=sections(run),
+    )
 
 
 def render(template: str, **values: object) -> str:
