@@ -175,6 +175,82 @@ def test_never_by_hand() -> None:
     assert value(frame, "Execution-Coverage") == (1 + 2 + 2 + 0.5, 6.0, 5.5 / 6)
 
 
+def test_routing_measures_of_a_cell_by_hand() -> None:
+    """On branch b1 of t4 the route selects a where b is required; t2 has the wrong label, no edges are wrong."""
+    frame = cell("never")
+    for metric in ("Precision", "Recall", "F1"):
+        assert value(frame, metric) == (3.5, 4.0, 0.875)
+    assert value(frame, "OR") == (0.5, 4.0, 0.125)
+    assert value(frame, "UR") == (0.5, 4.0, 0.125)
+    assert value(frame, "Valid") == (4.0, 4.0, 1.0)
+    assert value(frame, "Label") == (3.0, 4.0, 0.75)
+    assert value(frame, "Label-given-Set") == (2.5, 3.5, 2.5 / 3.5)
+    assert value(frame, "Edges-given-Set") == (3.5, 3.5, 1.0)
+
+
+def changed(
+    task_id: str, new: dict[str, Any], kinds: dict[str, str], plans: list[dict[str, Any]] = PLANS
+) -> pl.DataFrame:
+    """The cell under Never with another route of a task and other verdicts of its units."""
+    routes = [new if (r["task_id"], r["branch_id"]) == (task_id, "") else r for r in ROUTES]
+    rows = [c | {"kind": kinds.get(c["unit_id"], c["kind"])} if c["task_id"] == task_id else c for c in CONTRIBUTIONS]
+    rows = [c | {"ran": c["kind"] in ("correct", "mismatch")} for c in rows]
+    return score_cell(parse("x.react.adapter.llm.never.router"), TARGETS, routes, ASKS, RELEASES, plans, rows)
+
+
+def test_an_empty_prediction_by_hand() -> None:
+    """No plan of t1 was accepted: no precision and no over-selection, all of its set is missing, and it stays in every denominator."""
+    frame = changed("t1", route("t1", (), ""), {"u_a": "not_selected"})
+    for metric in ("Precision", "Recall", "F1", "RA-Set"):
+        assert value(frame, metric) == (2.5, 4.0, 0.625)
+    assert value(frame, "OR") == (0.5, 4.0, 0.125)
+    assert value(frame, "UR") == (1.5, 4.0, 0.375)
+    assert value(frame, "Valid") == (3.0, 4.0, 0.75)
+    assert value(frame, "Label") == (2.0, 4.0, 0.5)
+    assert value(frame, "EA-Micro") == (1 + 2 + 0.5, 6.0, 3.5 / 6)
+    assert value(frame, "TEA") == (1.5, 4.0, 0.375)
+    assert value(frame, "CEA-Graph") == (1.5, 1.5, 1.0)
+
+
+def test_f1_is_the_mean_of_f1s() -> None:
+    """t3 selects a, b and a stranger: precision 2/3, recall 1, F1 4/5; of the means it would be another."""
+    frame = changed("t3", route("t3", ("a", "b", "c"), "sequential", edges=(("a", "b"),)), {})
+    assert value(frame, "Precision") == pytest.approx((2 + 2 / 3 + 0.5, 4.0, (2.5 + 2 / 3) / 4))
+    assert value(frame, "Recall") == (3.5, 4.0, 0.875)
+    assert value(frame, "F1") == pytest.approx((2.5 + 0.8, 4.0, 0.825))
+    assert value(frame, "OR") == pytest.approx((0.5 + 1 / 3, 4.0, (0.5 + 1 / 3) / 4))
+    assert value(frame, "UR") == (0.5, 4.0, 0.125)
+
+
+def test_execution_that_the_graph_gate_does_not_count_by_hand() -> None:
+    """t2 right but for its label: the set gate counts it, the graph gate does not."""
+    frame = changed("t2", ROUTES[1], {"u_b": "correct"})
+    assert value(frame, "TEA") == (3.5, 4.0, 0.875)
+    assert value(frame, "R+E-Set") == (3.5, 4.0, 0.875)
+    assert value(frame, "R+E-Graph") == (2.5, 4.0, 0.625)
+    assert value(frame, "CEA-Set") == (3.5, 3.5, 1.0)
+    assert value(frame, "CEA-Graph") == (2.5, 2.5, 1.0)
+
+
+def test_an_order_that_breaks_an_edge_by_hand() -> None:
+    """t3 planned b before a: the plan gate is in the conjunctions and in no execution accuracy."""
+    reversed_ = [plan | {"order": ["b", "a"]} if plan["task_id"] == "t3" else plan for plan in PLANS]
+    frame = changed("t1", ROUTES[0], {}, reversed_)
+    assert value(frame, "Plan-Accuracy") == (0.0, 1.0, 0.0)
+    assert value(frame, "TEA") == (2.5, 4.0, 0.625)
+    assert value(frame, "CEA-Graph") == (2.5, 2.5, 1.0)
+    assert value(frame, "R+E-Set") == (1.5, 4.0, 0.375)
+    assert value(frame, "R+E-Graph") == (1.5, 4.0, 0.375)
+
+
+def test_missing_outputs_stay_in_the_denominators() -> None:
+    """t2 wrote no SQL for one unit and ran out of time on the other: nothing right, nothing ran, two required contributions."""
+    frame = changed("t2", ROUTES[1], {"u_a": "missing_sql", "u_b": "timeout"})
+    assert value(frame, "EA-Micro") == (1 + 2 + 0.5, 6.0, 3.5 / 6)
+    assert value(frame, "Execution-Coverage") == (1 + 2 + 0.5, 6.0, 3.5 / 6)
+    assert value(frame, "TEA") == (2.5, 4.0, 0.625)
+
+
 def test_once_by_hand() -> None:
     """The answer of branch b1 was released: its clarified route is right; b0 keeps the initial route, also right."""
     frame = cell("once")
