@@ -117,11 +117,8 @@ def steady(record: dict[str, Any]) -> dict[str, Any]:
 def page(home: Path) -> str:
     """The results page without the same."""
     record = run_record(home)
-    text = Path(record["report"]).read_text("utf-8")
-    for name in VOLATILE:
-        if name in record:
-            text = text.replace(json.dumps(record[name]), "~")
-    return re.sub(r"\b\d+(\.\d+)? s\b", "~ s", text.replace(str(home), "~"))
+    text = Path(record["report"]).read_text("utf-8").replace(record["invocation"], "~").replace(str(home), "~")
+    return re.sub(r"[\d,.]+ (were made in this run|s\b|seconds\b)", r"~ \1", text)
 
 
 # -- when to kill --
