@@ -15,6 +15,7 @@ import queue
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -91,14 +92,14 @@ class Processes(Executor):
         for _ in range(ATTEMPTS):
             worker = self._free.get()
             try:
+                if self._ended:
+                    break
                 worker = worker or _worker()
                 return worker.submit(fn, *args, **kwargs).result()
             except BrokenProcessPool as error:
                 assert worker is not None
                 worker.shutdown(wait=False)
                 worker, lost = None, error
-                if self._ended:
-                    break
             finally:
                 self._free.put(worker)
         raise WorkerLost(
@@ -117,8 +118,10 @@ class Processes(Executor):
         """Stop the workers, whatever they are at: what they completed is in ledger and store."""
         self._ended = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.kill()
+        while self._free.qsize() < self._size:  # one may be about to start
+            for process in multiprocessing.active_children():
+                process.kill()
+            time.sleep(0.02)
         self.shutdown()
 
 
