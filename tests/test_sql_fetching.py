@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from tasks_lib.sql import fetching
 from tasks_lib.sql.canonical import Value, row_bytes
 from tasks_lib.sql.fetching import Deadline, Outcome, collect, collect_together
 from tasks_lib.sql.limits import Limits
+from tasks_lib.sql.sqlite import Connections
 from tasks_lib.store.settings import PROJECT_ROOT
 
 Row = tuple[Value, ...]
@@ -68,6 +72,20 @@ def test_what_fills_the_memory_is_too_large_before_it_is_encoded() -> None:
     outcome = collect_together(["a"], rows(), Limits(max_bytes=150), Deadline(1000))
     assert (outcome.kind, "150 bytes" in outcome.error) == ("result_too_large", True)
     assert fetching._CLOCK_ROWS > 2
+
+
+def test_text_that_is_no_utf8_is_met_late(tmp_path: Path) -> None:
+    """C06: the driver reads text itself until it fails; the statement then runs again, and nothing of its rows is lost."""
+    path = tmp_path / "late.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (CAST(? AS TEXT))", [(b"a%d" % n,) for n in range(600)])
+        connection.execute("INSERT INTO t VALUES (CAST(x'61FF' AS TEXT))")
+        connection.commit()
+    files = Connections(Limits())
+    outcome = files.run(str(path), "SELECT a FROM t")
+    assert outcome.data.split(b"\n")[1:] == [b'["a%d"]' % n for n in range(600)] + [b'["a\\udcff"]', b""]
+    files.close()
 
 
 def test_a_worker_starts_with_little() -> None:

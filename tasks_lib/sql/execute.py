@@ -231,8 +231,11 @@ def _given(execution: Execution) -> asyncio.Future[Execution]:
     return answer
 
 
+_read_json = json.JSONDecoder().decode
+
+
 def _execution(entry: Entry, data: bytes) -> Execution:
-    payload = json.loads(entry.payload)
+    payload = _read_json(entry.payload.decode("ascii"))
     kind = None if entry.outcome == "ok" else VerdictKind(entry.outcome)
     return Execution(
         entry.key, kind, data, payload["digest"], payload["rows"], payload["error"], float(entry.meta["seconds"])

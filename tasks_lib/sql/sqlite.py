@@ -116,7 +116,8 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
     return sqlite3.SQLITE_OK
 
 
-def _text(stored: bytes) -> str:
+def _escaped(stored: bytes) -> str:
+    """Text that may be no UTF-8. Several times slower than the driver's own reading, which fails there."""
     return stored.decode("utf-8", "surrogateescape")
 
 
@@ -124,7 +125,6 @@ def connect(path: str | os.PathLike[str], limits: Limits) -> sqlite3.Connection:
     """Open `path` so that only reading is possible, within `limits`. Raises DatabaseMissing or DatabaseDamaged."""
     check_file(path)
     connection = sqlite3.connect(uri(path), uri=True, isolation_level=None, cached_statements=0)
-    connection.text_factory = _text
     ((_, _, opened),) = connection.execute("PRAGMA database_list").fetchall()
     if identity(opened) != identity(path):
         connection.close()
@@ -235,6 +235,9 @@ def _fetched(
     except sqlite3.Error as error:
         # Errors of the Python module itself, such as a missing binding, carry no code.
         code = getattr(error, "sqlite_errorcode", None)
+        if code is None and connection.text_factory is str and str(error).startswith("Could not decode to UTF-8"):
+            connection.text_factory = _escaped  # for good: one such text seldom comes alone
+            return _fetched(connection, sql, bindings, limits, deadline, path)
         if code == sqlite3.SQLITE_INTERRUPT:
             return deadline.outcome()
         if code == sqlite3.SQLITE_IOERR_NOMEM:

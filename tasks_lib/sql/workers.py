@@ -205,9 +205,12 @@ class Worker:
                     stream.close()
 
 
+_read_json = json.JSONDecoder().decode
+
+
 def _answer(reply: bytes) -> Outcome | DatabaseFault:
     head, _, data = reply.partition(b"\n")
-    kind, error, rows, fault, seconds = json.loads(head.decode("ascii"))
+    kind, error, rows, fault, seconds = _read_json(head.decode("ascii"))
     return FAULTS[fault](error) if fault else Outcome(kind, data, error, rows, seconds)
 
 
