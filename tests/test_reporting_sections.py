@@ -9,6 +9,7 @@ import pytest
 from reporting_support import MODEL, POLICY, run_tables
 from test_reporting_page import Page, two
 
+from tasks_lib.reporting import cost_section, effects_section
 from tasks_lib.reporting.page import RunTables, page_html
 from tasks_lib.scoring.cells import grid
 
@@ -175,9 +176,8 @@ def test_calls_saved_by_sharing(page: Page) -> None:
 
 def test_a_run_that_recorded_no_usage_says_so(run: RunTables) -> None:
     bare = dataclasses.replace(run, record={k: v for k, v in run.record.items() if k != "usage"}, analyses=None)
-    html = page_html(bare)
-    page = Page(html)
-    assert "This run does not record what its cells used" in html
-    assert "cost" not in page.tables
-    assert "effects" not in page.tables
-    assert page.rows("cells")
+    for view in (cost_section.backends(bare), cost_section.cells(bare)):
+        assert not view.rows
+        assert "This run does not record what its cells used" in view.empty
+    assert not effects_section.effects(bare).rows
+    assert len(cost_section.sharing(bare).rows) == 1

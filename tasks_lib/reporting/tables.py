@@ -136,6 +136,16 @@ def mode_cells(run: RunTables, backend: str, mode: str) -> list[Cell]:
     return run.cells(backend=backend, planner=LLM, interaction=NEVER, query_mode=mode)
 
 
+MODE_METRICS = ("EA-Micro", "TEA", "R+E-Graph")
+
+
+def _mode_value(run: RunTables, backend: str, mode: str, metric: str) -> Entry:
+    """Mean of the scored cells, with the interval that was computed where all of them are there."""
+    value = mean(defined(run.ratios(mode_cells(run, backend, mode), metric)))
+    band = run.analysis("request modes", backend, metric, f"query_mode={mode}")
+    return Entry(percent(value), "" if band is None else bracket(band.low, band.high), value)
+
+
 def modes(run: RunTables) -> View:
     """Mean EA-Micro and R+E-Graph by request mode over the same six cells."""
     rows = []
@@ -146,14 +156,14 @@ def modes(run: RunTables) -> View:
                 [
                     backend_entry(run, backend),
                     mode_entry(str(mode)),
-                    *(plain(mean(defined(run.ratios(cells, m)))) for m in ("EA-Micro", "R+E-Graph")),
+                    *(_mode_value(run, backend, str(mode), m) for m in MODE_METRICS),
                     Entry(f"{len(cells)} of 6", sort=len(cells)),
                 ]
             )
     return View(
         "modes",
-        "Mean over the same six router and data-agent cells by request mode: LLM planner, Never (percent)",
-        [*text_columns("Backend", "Request mode"), Column("EA-Micro"), Column("R+E-Graph"), Column("Cells")],
+        "Mean over the same six router and data-agent cells by request mode: LLM planner, Never, with 95 % intervals (percent)",
+        [*text_columns("Backend", "Request mode"), *(Column(m) for m in MODE_METRICS), Column("Cells")],
         rows,
         "Privileged requests are the evaluator's own source questions: a diagnostic, never a ranking.",
     )
@@ -210,6 +220,9 @@ def sequential(run: RunTables) -> View:
                     backend_entry(run, backend),
                     Entry(str(planner)),
                     plain(mean(defined(plans))),
+                    share(
+                        whole, run.analysis("planners", backend, "Plan-Accuracy", f"planner={planner}", "sequential")
+                    ),
                     number(whole.numerator),
                     number(whole.denominator),
                     plain(mean(defined(run.ratios(cells, "R+E-Graph", "behavior", "sequential")))),
@@ -222,6 +235,7 @@ def sequential(run: RunTables) -> View:
         [
             *text_columns("Backend", "Planner"),
             Column("Plan accuracy"),
+            Column("Pooled, 95 % interval"),
             Column("Right plans"),
             Column("Set-correct attempts"),
             Column("R+E-Graph"),
