@@ -24,7 +24,7 @@ def contract(
     task_id: str, behavior: Behavior, databases: tuple[str, ...], edges: tuple[tuple[str, str], ...] = ()
 ) -> Contract:
     units = tuple(f"u_{d}" for d in databases)
-    branches = ()
+    branches: tuple[Branch, ...] = ()
     if behavior is Behavior.INTERACTIVE:
         branches = tuple(Branch(f"b{i}", u, f"answer {i}", f"value {i}") for i, u in enumerate(units))
     bindings = tuple(Binding(f"u_{a}", f"u_{b}", "x.y", 0, "v", "", "") for a, b in edges)
@@ -112,7 +112,7 @@ CONTRIBUTIONS = [
     *both_modes("t4", "u_b", "not_selected", branch_id="b1"),
     *both_modes("t4", "u_b", branch_id="b1", state="clarified"),
 ]
-ASKS = [{"task_id": "t4", "trial": 0, "ask": True, "question": "which?"}]
+ASKS: list[dict[str, Any]] = [{"task_id": "t4", "trial": 0, "ask": True, "question": "which?"}]
 RELEASES = [
     {"task_id": "t4", "branch_id": "b0", "trial": 0, "released": False},
     {"task_id": "t4", "branch_id": "b1", "trial": 0, "released": True},
@@ -272,12 +272,14 @@ def test_ordinary_rows_are_equal_under_never_and_once() -> None:
 def test_asks_on_ordinary_tasks_by_hand() -> None:
     """Scope `all`: the agent also asks about t2 and t3, which are two of the three ordinary tasks; the rates of questions that
     could be answered stay those of t4, whatever is asked elsewhere, and so does every other value."""
-    ordinary = [{"task_id": t, "trial": 0, "ask": t != "t1", "question": "which?"} for t in ("t1", "t2", "t3")]
+    ordinary: list[dict[str, Any]] = [
+        {"task_id": t, "trial": 0, "ask": t != "t1", "question": "which?"} for t in ("t1", "t2", "t3")
+    ]
     frames = {}
     for interaction in ("never", "once"):
         point = parse(f"x.react.adapter.llm.{interaction}.router")
-        layers = (TARGETS, ROUTES, [*ASKS, *ordinary], RELEASES, PLANS, CONTRIBUTIONS)
-        frames[interaction] = pl.DataFrame(score_cell(point, *layers, ask_scope="all"))
+        asks = [*ASKS, *ordinary]
+        frames[interaction] = score_cell(point, TARGETS, ROUTES, asks, RELEASES, PLANS, CONTRIBUTIONS, "all")
     assert value(frames["once"], "Needless-Ask-Rate", "all") == (2.0, 3.0, 2 / 3)
     assert value(frames["never"], "Needless-Ask-Rate", "all") == (0.0, 3.0, 0.0)
     assert value(cell("once"), "Needless-Ask-Rate") == (0.0, 0.0, 0.0)
@@ -285,9 +287,9 @@ def test_asks_on_ordinary_tasks_by_hand() -> None:
         assert value(frames["once"], metric, "all") == value(cell("once"), metric), metric
     for interaction, frame in frames.items():
         assert frame.drop("asked").equals(cell(interaction).drop("asked"))
-    missing = (TARGETS, ROUTES, [*ASKS, *ordinary[1:]], RELEASES, PLANS, CONTRIBUTIONS)
+    missing, point = [*ASKS, *ordinary[1:]], parse("x.react.adapter.llm.once.router")
     with pytest.raises(JoinError, match=r"asks: key \('t1',\) is missing"):
-        score_cell(parse("x.react.adapter.llm.once.router"), *missing, ask_scope="all")
+        score_cell(point, TARGETS, ROUTES, missing, RELEASES, PLANS, CONTRIBUTIONS, "all")
 
 
 def test_a_question_that_makes_a_right_route_wrong_is_harm() -> None:
