@@ -176,9 +176,8 @@ async def _scored(runner: SqlRunner, pairs: Sequence[Pair]) -> int:
     """How many predictions are right, as a run decides it."""
 
     async def one(pair: Pair) -> bool:
-        gold, predicted = await asyncio.gather(
-            runner.run(pair.handle, pair.gold), runner.run(pair.handle, pair.predicted)
-        )
+        asked = runner.run(pair.handle, pair.gold), runner.run(pair.handle, pair.predicted)  # both are under way
+        gold, predicted = await asked[0], await asked[1]
         assert gold.result is not None
         assert predicted.result is not None
         return compare(Corpus.SPIDER, gold.result, predicted.result, guard.is_ordered(Engine.SQLITE, pair.gold)).equal
