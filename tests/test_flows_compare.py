@@ -135,6 +135,7 @@ def test_the_page_takes_the_previous_completed_run(small_run: SmallRun, another:
         assert previous(spec) == other
         found = beside(spec, record)
         assert found is not None
+        assert beside(spec, record, other) == found
         assert (found.run, found.other, {o.test.p for c in found.compared for o in c.outcomes}) == (
             small_run.id,
             other,

@@ -46,16 +46,18 @@ def comparison() -> Comparison:
 
 def test_conditions_come_first_and_every_number_has_its_meaning() -> None:
     found = comparison()
-    told, differences, outcomes, moved = views(found)
+    told, differences, values, outcomes, moved = views(found)
     assert [e.text for e in told.rows[0]] == ["planner language", "zh", "en"]
     row = dict(zip([c.label for c in differences.columns], differences.rows[0], strict=True))
     assert row["Backend"].text == "mine (earlier older-name)"
     assert (row["RA-Set"].text, row["RA-Set"].detail, row["RA-Set"].sort) == (
         "+25.00",
-        "[−0.10, 50.00] 25.00 → 50.00",
+        "[−0.10, 50.00]",
         0.25,
     )
-    assert (row["CEA-Set"].text, row["CEA-Set"].detail) == ("–", "– → 50.00")
+    assert row["CEA-Set"].text == "–"
+    assert [e.text for e in values.rows[0][2:4]] == ["25.00 → 50.00"] * 2
+    assert values.rows[0][2 + HEADLINE.index("CEA-Set")].text == "– → 50.00"
     assert [e.text for e in outcomes.rows[0][2:]] == ["40", "12", "1", "7.69", "0.006"]
     assert [e.text for e in outcomes.rows[1][3:]] == ["0", "0", "no outcome differs", "1.000"]
     assert moved.rows[0][2].text.endswith("t07, and 4 more")
@@ -66,7 +68,7 @@ def test_conditions_come_first_and_every_number_has_its_meaning() -> None:
 def test_equal_conditions_are_said_to_be_equal() -> None:
     same = replace(comparison(), conditions=(), left_out=())
     assert lead(same).endswith("No setting, prompt, code file or comparator differs.")
-    assert len(views(same)) == 3
+    assert len(views(same)) == 4
 
 
 def test_the_terminal_says_the_same() -> None:

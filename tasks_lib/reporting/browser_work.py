@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
+from typing import Any
 
 from tasks_lib.protocol.vocabulary import DataAgent, Interaction, Planner, QueryMode
 from tasks_lib.reporting.browser_texts import clipped, printable
@@ -27,18 +28,18 @@ def locals_of(gold: Gold, rows: TaskRows, numbers: Mapping[AnswerKey, tuple[int,
     """Verdicts by state, branch, unit and data agent; planners that led to the same are one entry."""
     place = {u.unit_id: n for n, u in enumerate(gold.units, 1)}
     question = {u.unit_id: u.question for u in gold.units}
-    groups: dict[tuple[str, str, int, str], list[Row]] = {}
+    groups: dict[tuple[str, str, int, str], dict[str, list[Row]]] = {}
     for row in rows.contributions:
         key = (row["state"], row["branch_id"], place[row["unit_id"]], row["data_agent"])
-        groups.setdefault(key, []).append(row)
+        groups.setdefault(key, {str(m): [] for m in QueryMode})[row["query_mode"]].append(row)
     order = [str(a) for a in DataAgent]
-    for (state, branch, unit, agent), mine in sorted(
+    for (state, branch, unit, agent), by_mode in sorted(
         groups.items(), key=lambda g: (g[0][0] == "clarified", *g[0][1:3], order.index(g[0][3]))
     ):
         modes = []
-        for mode in QueryMode:
+        for mine in by_mode.values():
             entries: dict[tuple[str, int, int, str], list[str]] = {}
-            for row in sorted((r for r in mine if r["query_mode"] == mode), key=lambda r: str(r["planner"])):
+            for row in mine:
                 number = numbers.get(answer_key(row), (unit, 0))
                 asked = _asked(row, gold.task.request, question[row["unit_id"]])
                 entries.setdefault((words(row["kind"]), *number, asked), []).append(row["planner"])
@@ -51,7 +52,7 @@ def locals_of(gold: Gold, rows: TaskRows, numbers: Mapping[AnswerKey, tuple[int,
         yield Local(
             f"{state} route" + (f", branch {branch}" if branch else ""),
             unit,
-            gold.name(mine[0]["database_id"]),
+            gold.units[unit - 1].database,
             words(agent),
             tuple(modes),
         )
@@ -65,16 +66,19 @@ def _asked(row: Row, request: str, question: str) -> str:
     return printable(clipped(text, REQUEST))
 
 
-GATES = (("s", "set"), ("g", "graph"), ("t", "execution"), ("h", "plan"))
+GATES = {"s": "set", "g": "graph", "t": "execution", "h": "plan"}
 
 
 def cells_of(episodes: Sequence[Row]) -> Iterable[CellsView]:
     """Cells that ended alike, the most frequent end first."""
-    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for e in episodes:
-        gates = ", ".join(f"{name} {'yes' if e[gate] else 'no'}" for gate, name in GATES)
-        groups.setdefault((e["branch_id"], gates, e["failure_stage"], e["failure_flag"]), []).append(e)
-    for (branch, gates, stage, flag), mine in sorted(groups.items(), key=lambda g: (g[0][0], -len(g[1]), g[0])):
+        key = (e["branch_id"], e["failure_stage"], e["failure_flag"], *(e[gate] for gate in GATES))
+        groups.setdefault(key, []).append(e)
+    for (branch, stage, flag, *passed), mine in sorted(groups.items(), key=lambda g: (g[0][0], -len(g[1]), g[0])):
+        gates = ", ".join(
+            f"{name} {'yes' if good else 'no'}" for name, good in zip(GATES.values(), passed, strict=True)
+        )
         yield CellsView(
             branch, gates, "solved" if stage == "none" else words(stage), words(flag), len(mine), factor_words(mine)
         )
@@ -85,7 +89,7 @@ FACTORS = {"data_agent": DataAgent, "planner": Planner, "interaction": Interacti
 
 def factor_words(cells: Sequence[Row]) -> str:
     """Which cells these are: the values of each factor that does not take them all when they are a full product, else every cell."""
-    seen = [tuple(str(c[f]) for f in FACTORS) for c in cells]
+    seen = [(c["data_agent"], c["planner"], c["interaction"], c["query_mode"]) for c in cells]
     values = [list(dict.fromkeys(s[i] for s in seen)) for i in range(len(FACTORS))]
     if prod(map(len, values)) != len(set(seen)):
         return "; ".join(words(" ".join(s)) for s in seen)

@@ -5,7 +5,7 @@ Belongs here: how a `scoring.comparison.Comparison` reads. Does not belong here:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tasks_lib.reporting.views import (
     DASH,
@@ -42,7 +42,8 @@ def lead(found: Comparison) -> str:
 
 def views(found: Comparison) -> tuple[View, ...]:
     """Conditions (where any differ), differences, McNemar's test, and which tasks moved."""
-    tables = (differences(found.compared), outcomes(found.compared), moved(found.compared))
+    of = found.compared
+    tables = (differences(of), values(of), outcomes(of), moved(of))
     return (conditions(found), *tables) if found.conditions else tables
 
 
@@ -58,23 +59,38 @@ def conditions(found: Comparison) -> View:
 
 def differences(compared: Sequence[Compared]) -> View:
     """One row for each backend and subject, one column for each headline value."""
+    first = compared[0]
+    return View(
+        "comparison-differences",
+        "Differences, this run − earlier run (percentage points, 95 % intervals)",
+        [*text_columns("Backend", "Value"), *(Column(m) for m in HEADLINE)],
+        _by_subject(compared, _difference),
+        f"{first.draws:,} paired task-cluster resamples (seed {first.seed}), the same on both sides. The reference cell: Hermes router, "
+        "adapter data agent, LLM planner, Never, router-local requests. A dash: 0/0 in one of the runs.",
+        sortable=True,
+    )
+
+
+def values(compared: Sequence[Compared]) -> View:
+    """The values behind the differences."""
+    return View(
+        "comparison-values",
+        "Values, earlier → this run (percent)",
+        [*text_columns("Backend", "Value"), *(Column(m) for m in HEADLINE)],
+        _by_subject(compared, lambda d: Entry(f"{percent(d.before)} → {percent(d.now)}", sort=d.now)),
+        sortable=True,
+    )
+
+
+def _by_subject(compared: Sequence[Compared], entry: Callable[[Difference], Entry]) -> list[list[Entry]]:
     rows = []
     for one in compared:
         by_subject: dict[str, dict[str, Difference]] = {}
         for d in one.differences:
             by_subject.setdefault(d.subject, {})[d.metric] = d
         for subject, of in by_subject.items():
-            rows.append([Entry(name_of(one)), Entry(subject), *(_moved(of[m]) for m in HEADLINE)])
-    first = compared[0]
-    return View(
-        "comparison-differences",
-        "Differences, this run − earlier run (percentage points)",
-        [*text_columns("Backend", "Value"), *(Column(m) for m in HEADLINE)],
-        rows,
-        f"Below each difference: its 95 % interval of {first.draws:,} paired task-cluster resamples (seed {first.seed}), then earlier "
-        "and present value in percent. The reference cell: Hermes router, adapter data agent, LLM planner, Never, router-local requests.",
-        sortable=True,
-    )
+            rows.append([Entry(name_of(one)), Entry(subject), *(entry(of[m]) for m in HEADLINE)])
+    return rows
 
 
 def outcomes(compared: Sequence[Compared]) -> View:
@@ -148,13 +164,10 @@ def signed(value: float) -> str:
     return ("+" if float(f"{100 * value:.2f}") > 0 else "") + percent(value)
 
 
-def _moved(d: Difference) -> Entry:
-    values = f"{percent(d.before)} → {percent(d.now)}"
+def _difference(d: Difference) -> Entry:
     if d.difference is None:
-        return Entry(DASH, values)
-    return Entry(
-        signed(d.difference.value), f"{bracket(d.difference.low, d.difference.high)} {values}", d.difference.value
-    )
+        return Entry(DASH)
+    return Entry(signed(d.difference.value), bracket(d.difference.low, d.difference.high), d.difference.value)
 
 
 def _ids(tasks: Sequence[str]) -> str:
