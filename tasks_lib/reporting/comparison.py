@@ -138,7 +138,7 @@ def moved(compared: Sequence[Compared]) -> View:
         "Tasks gained and lost",
         [*text_columns("Backend", "Outcome", "Gained", "Lost")],
         rows,
-        "`dsabench compare-runs --json` names all of them.",
+        "dsabench compare-runs --json names all of them.",
         "No ordinary task of the reference cell was gained or lost.",
     )
 
