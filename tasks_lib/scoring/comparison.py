@@ -151,7 +151,7 @@ def compare_backend(
     )
     if odd.height:
         raise NotComparable(
-            f"task {odd['task_id'].min()} has other episodes in the two runs, expected the same; compare runs of one release."
+            f"task {odd['task_id'].sort()[0]} has other episodes in the two runs, expected the same; compare runs of one release."
         )
     matrix = counts(len(tasks), draws, seed)
     mine = _draws(matrix, _per_cell(now, backend, tasks))
