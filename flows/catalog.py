@@ -55,7 +55,7 @@ async def run_catalog(folder: Path) -> dict[str, Any]:
     }
     out = where.home.resolve() / "audits" / key[:12]
     page = write_retrieval_page(table, facts, out / "retrieval.html")
-    write_file(AUDIT, out / "audit.parquet", table.to_dicts())
+    write_file(AUDIT, out / "audit.parquet", table)
     return {
         "release": str(folder),
         "manifest": str(manifest),
