@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tasks_lib.store import artifacts
-from tasks_lib.store.artifacts import ArtifactRefused, ArtifactStore, conform
+from tasks_lib.store.artifacts import ArtifactRefused, ArtifactStore, StoreUnavailable, conform
 from tasks_lib.store.schemas import BOOL, INT, REAL, STR, STRS, Table
 
 CELLS = Table(
@@ -170,7 +170,7 @@ def test_a_crash_before_the_rename_leaves_the_old_file(store: ArtifactStore, mon
 
     with monkeypatch.context() as patched:
         patched.setattr(artifacts.os, "replace", crash)
-        with pytest.raises(OSError, match="power cut"):
+        with pytest.raises(StoreUnavailable, match="power cut"):
             store.write(SCORES, "k", [_score("new")])
     assert store.read(SCORES, "k")["task"].to_list() == ["old"]
 

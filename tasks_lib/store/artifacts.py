@@ -232,7 +232,7 @@ class ArtifactStore:
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise StoreUnavailable(
-                f"the artifact store {self.root} cannot be written ({error.strerror}), expected a disk with room and the right to write; "
+                f"the artifact store {self.root} cannot be written ({error.strerror or error}), expected a disk with room and the right to write; "
                 "mend that and run the same command again."
             ) from error
 
