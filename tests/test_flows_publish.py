@@ -20,7 +20,9 @@ from flows import publish, runs
 from flows.publish import CheckFailed, PublishRefused, checked
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.reporting import package_check
+from tasks_lib.reporting.package_intervals import check_intervals
 from tasks_lib.reporting.package_scan import leaks_in, secrets_of
+from tasks_lib.reporting.package_tables import check_tables
 from tasks_lib.scoring.metrics import CELL_METRICS, ROUTING
 
 pytestmark = pytest.mark.timeout(600)
@@ -61,10 +63,10 @@ def sealed(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
 
 
-def altered(path: Path, column: str, change: Callable[[str], str]) -> dict[str, str]:
-    """Change one value of a CSV table; the row it stands in."""
+def altered(path: Path, column: str, change: Callable[[str], str], any_value: bool = False) -> dict[str, str]:
+    """Change one value of a CSV table, one that is neither 0 nor 1 unless any will do; the row it stands in."""
     rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
-    row = next(r for r in rows if float(r[column]) not in (0.0, 1.0))
+    row = next(r for r in rows if any_value or float(r[column]) not in (0.0, 1.0))
     row[column] = change(row[column])
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
@@ -113,6 +115,9 @@ def test_check_recomputes_every_aggregate(package: Path, small_run: SmallRun, ds
     assert done["metrics"] >= 72 * len(CELL_METRICS) * 5
     assert done["intervals"] == done["intervals_resampled"] >= 72 * 8
     assert done["routing_metrics"] >= 6 * len(ROUTING) * 5
+    assert done["analyses_recomputed"] >= 1000
+    assert done["routing_table_resampled"] >= 6 * len(ROUTING) * 5
+    assert min(done[n] for n in ("disagreement", "audit", "routing_probes", "routing_usage", "routing_events")) > 0
 
 
 def test_the_script_of_the_package_needs_nothing_but_python(copy: Path) -> None:
@@ -157,6 +162,41 @@ def test_one_changed_number_is_found_whatever_the_manifest_says(copy: Path, name
     sealed(copy)
     with pytest.raises(CheckFailed, match=name):
         checked(copy)
+
+
+def test_a_changed_analysis_or_cut_of_the_routing_study_is_found(copy: Path) -> None:
+    rows = [altered(copy / f"tables/{name}.csv", "value", lambda value: repr(float(value) - 1e-6)) for name in CUTS]
+    _, problems = check_intervals(copy)
+    assert len(problems) == len(CUTS)
+    for row, name, problem in zip(rows, CUTS, problems, strict=True):
+        assert problem.startswith(f"tables/{name}.csv: ")
+        assert row["metric"] in problem
+
+
+CUTS = ("analyses", "routing_table")
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "said"),
+    [
+        ("disagreement", "numerator", "do not hold the contributions of the cells"),
+        ("audit", "high", "its counts give"),
+        ("routing_usage", "mean", "have a mean that is not their total by routes"),
+        ("routing_probes", "weight", "are not what the outcomes say"),
+    ],
+)
+def test_a_changed_number_of_a_table_that_rests_on_more_is_found(copy: Path, name: str, column: str, said: str) -> None:
+    path = copy / f"tables/{name}.csv"
+    if column == "high":
+        rows = path.read_text("utf-8").splitlines()
+        place = rows[0].split(",").index("high")
+        cells = next(r for r in rows[1:] if r.split(",")[place]).split(",")
+        cells[place] = "0.123"
+        path.write_text("\n".join([rows[0], ",".join(cells)]), "utf-8")
+    else:
+        altered(path, column, lambda value: repr(float(value) + 0.25), any_value=True)
+    _, problems = check_tables(copy)
+    assert any(p.startswith(f"tables/{name}.csv: ") and said in p for p in problems), problems
 
 
 def test_a_missing_an_unknown_and_no_file_are_sentences(copy: Path, tmp_path: Path) -> None:
