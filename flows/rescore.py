@@ -1,7 +1,7 @@
 """Rescore: the verdicts, episodes and tables of a recorded run anew from its stored outputs, under the comparators of today.
 
 The ledger is sealed meanwhile: what is not stored is refused, so that a rescore that ends well has made no model call and no SQL
-execution. The run's record then names the new tables; a rescore that is refused changes nothing.
+execution. The run's record then names the new tables; a rescore that is refused leaves the record as it was.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from flows.cell import cell_done, score_cell
 from flows.explain import Known, known_of, only_judged, recorded, save_keys
 from flows.factorial import published
 from flows.layers import wanted_tasks
+from flows.report import ensure_disagreement
 from flows.runtime import say
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, recorded_chains
 from tasks_lib.evaluation.rejudging import Rejudged, Rejudging, judge_again
@@ -107,8 +108,16 @@ async def judged(
 
 
 async def run_rescore(run_id: str = "") -> dict[str, Any]:
-    """Rescore a recorded run and write its record; the fields of `dsabench rescore --json`. Raises RunUnknown, RescoreRefused."""
+    """Rescore a recorded run and write its record; the fields of `dsabench rescore --json`.
+
+    Raises RunUnknown, RunBusy, and RescoreRefused, also when a model call or an execution was booked meanwhile.
+    """
     run, record = runs.load(run_id)
+    with runs.alone(run.run_id):
+        return await _rescored(run, record)
+
+
+async def _rescored(run: RunSpec, record: dict[str, Any]) -> dict[str, Any]:
     chains = recorded_chains(record)
     if not chains or not record.get("cell_keys"):
         raise runs.RunUnknown(
@@ -135,12 +144,14 @@ async def run_rescore(run_id: str = "") -> dict[str, Any]:
     say(f"rescore {run.run_id}: {len(todo)} of {len(cells)} cells to score")
     for cell in todo:
         score_cell(run, cell, made[(cell.backend, cell.router)])
-    tables = published(run, cells, cell_keys)
-    ledger = Ledger(settings().resolved_ledger_url)
-    try:
-        counters = {kind: ledger.count(kind, invocation) for kind in (MODEL_CALL, SQL_EXECUTION)}
-    finally:
-        ledger.close()
+    changed = {
+        "cell_keys": cell_keys,
+        "chains": {f"{b} {r}": asdict(chain) for (b, r), chain in made.items()},
+        **published(run, cells, cell_keys),
+    }
+    if record.get("disagreement_key"):  # it rests on the verdicts
+        changed["disagreement_key"] = ensure_disagreement(run, {**record, **changed})
+    counters = _counted(run, invocation)
     moved = sum((Counter(dict(o.changed)) for o in outcomes), Counter[tuple[str, str]]())
     summary = {
         "verdicts": sum(o.verdicts for o in outcomes),
@@ -150,16 +161,25 @@ async def run_rescore(run_id: str = "") -> dict[str, Any]:
         "model_calls_made": counters[MODEL_CALL],
         "sql_executions_made": counters[SQL_EXECUTION],
     }
-    record |= {
-        "cell_keys": cell_keys,
-        "chains": {f"{b} {r}": asdict(chain) for (b, r), chain in made.items()},
-        **tables,
-        "rescored": {**summary, "from": record.get("metrics_key", "")},
-    }
+    record |= {**changed, "rescored": {**summary, "from": record.get("metrics_key", "")}}
     save_keys(run.run_id, cell_keys, {**noted, **scored}, known)
     runs.save(run.run_id, record)
-    good = not any(counters.values())
-    return {"run": run.run_id, "status": "completed" if good else "failed", "cells": len(cells), **summary}
+    return {"run": run.run_id, "status": "completed", "cells": len(cells), **summary}
+
+
+def _counted(run: RunSpec, invocation: str) -> dict[str, int]:
+    """What the ledger booked under this rescore, which must be nothing. Raises RescoreRefused."""
+    ledger = Ledger(settings().resolved_ledger_url)
+    try:
+        counters = {kind: ledger.count(kind, invocation) for kind in (MODEL_CALL, SQL_EXECUTION)}
+    finally:
+        ledger.close()
+    if any(counters.values()):
+        raise RescoreRefused(
+            f"rescoring {run.run_id} booked {counters[MODEL_CALL]} model calls and {counters[SQL_EXECUTION]} SQL executions, expected "
+            "none: its tables would not rest on stored outputs alone; its record stays as it was."
+        )
+    return counters
 
 
 @flow(name="rescore", flow_run_name="rescore {run}")

@@ -21,6 +21,7 @@ from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.canonical import CanonicalResult
 from tasks_lib.sql.comparators import COMPARATOR_VERSION, Comparison, compare
 from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.ledgers import Ledger, Produced
 from tasks_lib.store.schemas import CONTRIBUTIONS, METRICS
 from tasks_lib.store.settings import settings
 
@@ -138,6 +139,29 @@ def test_a_missing_execution_refuses_the_rescore_and_changes_nothing(
     assert "cannot be rescored from what is stored" in error
     assert f"the ledger holds no sql execution {key[:12]}" in error
     assert "sql executions" in error
+    assert (runs.run_folder(small_run.id) / "run.json").read_bytes() == before
+
+
+def test_whatever_is_booked_meanwhile_refuses_the_rescore(
+    small_run: SmallRun, dsabench: Command, record: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged, booked = rescore.judged, []
+
+    async def and_books_a_call(run: Any, chains: Any, keys: Any, invocation: str) -> Any:
+        ledger = Ledger(settings().resolved_ledger_url, run=invocation)
+        booked.append(ledger.record("model_call", Produced("ok", b"{}")).key)
+        ledger.close()
+        return await judged(run, chains, keys, invocation)
+
+    before = (runs.run_folder(small_run.id) / "run.json").read_bytes()
+    monkeypatch.setattr(rescore, "judged", and_books_a_call)
+    try:
+        said = dsabench("rescore", "--run", small_run.id, "--json")
+    finally:
+        with closing(sqlite3.connect(settings().resolved_ledger_url.removeprefix("sqlite:///"))) as ledger, ledger:
+            ledger.executemany("DELETE FROM items WHERE key = ?", [(key,) for key in booked])
+    assert (said.code, len(booked)) == (1, 1)
+    assert "booked 1 model calls and 0 SQL executions, expected none" in said.json["error"]
     assert (runs.run_folder(small_run.id) / "run.json").read_bytes() == before
 
 
