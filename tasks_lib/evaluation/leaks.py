@@ -32,7 +32,7 @@ from tasks_lib.store.ledgers import Ledger
 
 BLOCK = 500
 """Stored calls or texts in memory at a time."""
-LINES = 50_000
+LINES = 200_000
 """Lines that are remembered as read; observations repeat the same rows over and over."""
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
