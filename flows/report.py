@@ -127,11 +127,12 @@ def tables_of(
 async def write_report(run: RunSpec, record: dict[str, Any], against: str = "") -> dict[str, Any]:
     """Verify, judge under other rules, then write the page; returns {report, verification, disagreement_key}.
 
-    `report` is empty when the run may not be published. `against`: run it is set beside; empty means the previous completed one of its
+    `report` is empty when the run may not be published. Gold and leaks are looked at once (`flows.passed`); `dsabench verify` and
+    `publish` look again. `against`: run it is set beside; empty means the previous completed one of its
     release, if there is one. Raises RunUnknown or NotComparable for a named one.
     """
     comparison = beside(run, record, against)
-    verification = await verify_run(run, record)
+    verification = await verify_run(run, record, fresh=False)
     page = runs.run_folder(run.run_id) / "report.html"
     key = ensure_disagreement(run, record) if verification["ok"] else ""
     record = {**record, "disagreement_key": key}

@@ -20,8 +20,9 @@ from conftest import SMALL_TASKS, TFIDF, Said, SmallRun
 from test_flows_chain import ledger_file
 from test_flows_chain import planted as shown
 
-from flows import report, runs, verification
+from flows import passed, report, runs, verification
 from tasks_lib.evaluation.inputs import load
+from tasks_lib.evaluation.leaks import Scanner
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
@@ -58,6 +59,7 @@ def kept(small_run: SmallRun, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[
     files = [Path(p) for t, k in tables for p in (store().path(t, k), store().record_path(t, k))]
     contents = {p: p.read_bytes() for p in (*files, *folder.glob("*.json"), folder.parent / "last.json")}
     monkeypatch.setattr(report, "write_page", lambda _tables, page: page)
+    monkeypatch.setattr(passed, "keep", lambda *_: None)  # what a test leaves out has not passed
     yield record
     for path, content in contents.items():
         path.write_bytes(content)
@@ -135,7 +137,10 @@ def raised(frame: pl.DataFrame) -> pl.DataFrame:
         pytest.param(EPISODES, lambda e: pl.concat([e, e.head(1)]), "episode rows share a key", id="doubled"),
         pytest.param(EPISODES, put(FIRST, "weight", 0.75), "1 episode rows are not of the release", id="weight"),
         pytest.param(
-            EPISODES, lambda e: e.with_columns(task_id="x" + pl.col("task_id")), "rows are not of the release", id="release"
+            EPISODES,
+            lambda e: e.with_columns(task_id="x" + pl.col("task_id")),
+            "rows are not of the release",
+            id="release",
         ),
         pytest.param(
             EPISODES, put(pl.lit(True), "cell_id", pl.lit(cells()[1])), "stand in the partition of another", id="cell"
@@ -233,3 +238,36 @@ def test_a_table_that_cannot_be_read_is_told(
 ) -> None:
     Path(store().path(METRICS, kept["metrics_key"])).write_bytes(b"no table")
     refused(dsabench, small_run, "1 tables of the run are missing, damaged or of another version (first metrics)")
+
+
+def test_a_run_looks_at_gold_and_calls_once_and_verify_always(
+    small_run: SmallRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    scan = Scanner.scan_calls
+
+    async def gold(*_: Any) -> dict[str, Any]:
+        looked.append("gold")
+        return {"ok": True, "units": {"embedded": 1}}
+
+    def calls(self: Scanner, ledger: Ledger, keys: Any) -> Any:
+        looked.append("calls")
+        return scan(self, ledger, keys)
+
+    monkeypatch.setattr(verification, "_gold", gold)
+    monkeypatch.setattr(Scanner, "scan_calls", calls)
+    monkeypatch.setattr(passed, "_place", lambda key: tmp_path / f"{key}.json")
+    run, record = runs.load(small_run.id)
+
+    def verified(fresh: bool, **changed: Any) -> tuple[list[str], dict[str, Any]]:
+        looked.clear()
+        return looked, asyncio.run(verification.verify_run(run, {**record, **changed}, fresh))
+
+    assert verified(False)[0] == ["gold", "calls"]
+    seen, made = verified(False)
+    assert (seen, made["gold_certificate"], made["leak_findings"]) == ([], {"ok": True, "units": {"embedded": 1}}, 0)
+    assert verified(True)[0] == ["gold", "calls"]
+    assert verified(False, routing_routes={"offline-tfidf direct": "0" * 64})[0] == ["calls"]
+    for file in tmp_path.iterdir():
+        file.write_text("no JSON", "utf-8")
+    assert verified(False)[0] == ["gold", "calls"]
