@@ -64,9 +64,9 @@ def sealed(folder: Path) -> None:
 
 
 def altered(path: Path, column: str, change: Callable[[str], str], any_value: bool = False) -> dict[str, str]:
-    """Change one value of a CSV table, one that is neither 0 nor 1 unless any will do; the row it stands in."""
+    """Change one value of a CSV table that is there, neither 0 nor 1 unless any will do; the row it stands in."""
     rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
-    row = next(r for r in rows if any_value or float(r[column]) not in (0.0, 1.0))
+    row = next(r for r in rows if r[column] and (any_value or float(r[column]) not in (0.0, 1.0)))
     row[column] = change(row[column])
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")

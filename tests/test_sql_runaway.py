@@ -23,7 +23,7 @@ def test_e01_endless_fetching_times_out_and_nothing_burns_afterwards(tmp_path: P
         for sql in (COUNTING, endless):
             started = time.monotonic()
             assert pool.run(Request(Engine.SQLITE, str(database), sql)).kind == "timeout"
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 5  # the limit, its grace, and the start of a worker on a busy machine
             family = [psutil.Process(), *psutil.Process().children(recursive=True)]
             used = sum(sum(p.cpu_times()[:2]) for p in family)
             time.sleep(1)

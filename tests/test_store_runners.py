@@ -65,6 +65,19 @@ def test_a_lost_worker_costs_its_own_job_one_more_attempt(workers: Processes, tm
     assert psutil.pid_exists(beside.result(60))
 
 
+def test_a_worker_that_has_grown_gives_its_place_to_a_fresh_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = Processes(1)
+    try:
+        first = workers.submit(os.getpid).result(60)
+        assert workers.submit(os.getpid).result(60) == first
+        monkeypatch.setattr("tasks_lib.store.runners.ROOMY", 1.0)
+        assert workers.submit(os.getpid).result(60) == first
+        assert workers.submit(os.getpid).result(60) != first
+        assert not psutil.pid_exists(first)
+    finally:
+        workers.end()
+
+
 def test_end_does_not_wait_and_leaves_no_worker(tmp_path: Path) -> None:
     workers, fifo = Processes(2), tmp_path / "fifo"
     os.mkfifo(fifo)

@@ -13,7 +13,9 @@ import multiprocessing
 import os
 import queue
 import re
+import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +29,9 @@ DASK = "dask"
 _ADDRESS = re.compile(r"(tcp|tls)://\S+")
 ATTEMPTS = 2
 """How often a job is given to a worker process, when each is lost with it."""
+ROOMY = 1536.0
+"""MiB that a worker may have taken before another takes its place: what many jobs leave behind adds up, and a fresh one takes about
+1,100 MiB with catalog and MiniLM, ready in some seconds."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -72,7 +77,8 @@ def open_runner(name: str) -> Runner:
 class Processes(Executor):
     """Worker processes, started when first needed, each a pool of its own: one that is lost costs nobody but the job it had.
 
-    That job is given to a new worker once more; its second loss is raised as WorkerLost.
+    That job is given to a new worker once more; its second loss is raised as WorkerLost. A worker that has grown beyond ROOMY gives its
+    place to a fresh one after its job.
     """
 
     def __init__(self, size: int) -> None:
@@ -95,7 +101,11 @@ class Processes(Executor):
                 if self._ended:
                     break
                 worker = worker or _worker()
-                return worker.submit(fn, *args, **kwargs).result()
+                made = worker.submit(fn, *args, **kwargs).result()
+                if worker.submit(_taken).result() > ROOMY:
+                    worker.shutdown()
+                    worker = None
+                return made
             except BrokenProcessPool as error:
                 assert worker is not None
                 worker.shutdown(wait=False)
@@ -127,6 +137,12 @@ class Processes(Executor):
 
 def _worker() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_prepare_worker)
+
+
+def _taken() -> float:
+    """Most memory that this process has held at a time, in MiB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
 def _prepare_worker() -> None:
