@@ -85,7 +85,7 @@ def _counted(
         "model_calls_unshared": calls_apart,
         "sql_executions": pl.concat(executions).n_unique(),
         "sql_executions_unshared": executions_apart,
-        "cost": cost_of(told),
+        "cost": cost_of(told, distinct),
         "effective": effective_of(ledger, meter.told),
         "usage": meter.table(),
     }
@@ -134,20 +134,21 @@ def effective_of(ledger: Ledger, told: Mapping[str, pl.DataFrame]) -> dict[str, 
     return found
 
 
-def cost_of(told: pl.DataFrame) -> dict[str, Any]:
-    """Known cost and tokens of model calls, and how many calls have none (unknown is never 0). `told`: see `told_of`.
+def cost_of(told: pl.DataFrame, calls: int) -> dict[str, Any]:
+    """Known cost and tokens of model calls, and how many calls have none (unknown is never 0).
 
+    `told`: see `told_of`. `calls`: how many there are; of those that the ledger does not hold nothing is known.
     `cached_tokens`: those of the prompt that providers said they read from their caches; of `unknown_cached_calls` nobody said.
     """
-    tokens = told["prompt_tokens"] + told["completion_tokens"]
+    tokens, lost = told["prompt_tokens"] + told["completion_tokens"], calls - told.height
     return {
         # Sorted, so that no order reaches the last digit of a sum.
         "known_usd": float(told["cost"].drop_nulls().sort().sum()),
-        "unknown_calls": told["cost"].null_count(),
+        "unknown_calls": told["cost"].null_count() + lost,
         "tokens": int(tokens.sum()),
-        "unknown_token_calls": tokens.null_count(),
+        "unknown_token_calls": tokens.null_count() + lost,
         "cached_tokens": int(told["cached_tokens"].sum()),
-        "unknown_cached_calls": told["cached_tokens"].null_count(),
+        "unknown_cached_calls": told["cached_tokens"].null_count() + lost,
     }
 
 
@@ -164,7 +165,7 @@ def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str,
         def count() -> tuple[dict[str, Any], bool]:
             only = study_keys(study) - call_keys([parse(c) for c in record["cell_keys"]], recorded_chains(record))
             told = told_of(ledger, only)
-            return {"model_calls": len(only), "cost": cost_of(told)}, told.height == len(only)
+            return {"model_calls": len(only), "cost": cost_of(told, len(only))}, told.height == len(only)
 
         of = {"cells": [*record["cell_keys"]], "chains": record["chains"], "routes": study["routing_routes"]}
         more = _kept(record["run"], "study", of, count)

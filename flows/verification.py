@@ -73,7 +73,7 @@ async def verify_run(run: RunSpec, record: dict[str, Any], fresh: bool = True) -
     ledger = Ledger(settings().resolved_ledger_url, run=f"verify:{uuid.uuid4().hex[:8]}")
     try:
         report["gold_certificate"] = await _gold_once(run, inputs, ledger, problems, fresh)
-        findings = [] if missing else _leaks(run, record, chains, inputs, ledger, fresh)
+        findings = [] if missing else _leaks(run, record, chains, inputs, ledger, problems, fresh)
     finally:
         ledger.close()
     report["leak_findings"] = len(findings)
@@ -126,6 +126,7 @@ def _missing(store: ArtifactStore, record: Mapping[str, Any], chains: Chains) ->
             f"{len(lost)} episode partitions are missing or damaged (first {lost[0]}); run again to recompute them."
         )
     layers = list(_lost_layers(store, chains))
+    layers += [f"study {n}" for n, k in record.get("routing_routes", {}).items() if not store.ok(ROUTES, k)]
     if layers:
         problems.append(
             f"{len(layers)} layer artifacts are missing, damaged or of another version (first {layers[0]}); run again to recompute them."
@@ -191,15 +192,26 @@ def _fused(store: ArtifactStore, inputs: Inputs, chains: Chains) -> list[Found]:
 
 
 def _leaks(
-    run: RunSpec, record: Mapping[str, Any], chains: Chains, inputs: Inputs, ledger: Ledger, fresh: bool
+    run: RunSpec,
+    record: Mapping[str, Any],
+    chains: Chains,
+    inputs: Inputs,
+    ledger: Ledger,
+    problems: list[str],
+    fresh: bool,
 ) -> list[Finding]:
-    """What the run's calls showed and may not."""
+    """What the run's calls showed and may not. Calls that cannot be looked at are added to `problems`."""
     key = passed.scan_key(run, record, chains)
     if not fresh and passed.passed(key) is not None:
         return []
     shown = call_keys([parse(c) for c in record.get("cell_keys", {})], chains) | study_keys(record)
+    if lost := ledger.lacking(shown):
+        problems.append(
+            f"{len(lost)} model calls that the run rests on are not in the ledger (first {min(lost)}), expected all {len(shown)} to be scanned "
+            "for leaks; restore the ledger, or import them with `dsabench ledger import`."
+        )
     findings = inputs.scanner.scan_calls(ledger, shown)
-    if not findings:
+    if not findings and not lost:
         passed.keep(key, {"calls": len(shown)})
     return findings
 

@@ -57,7 +57,8 @@ async def test_m02_unknown_costs_and_tokens_are_counted_not_summed_as_zero(tmp_p
         for n in range(3):
             reply = await model.chat(ChatRequest((Message("user", str(n)),)), CallContext(Audience.ROUTER, "routes"))
             keys.append(reply.call_key)
-    found = cost_of(told_of(ledger, keys))
+    found = cost_of(told_of(ledger, keys), len(keys))
+    lost = cost_of(told_of(ledger, [*keys, "f" * 64]), len(keys) + 1)
     assert len(ledger.metas(KIND)) == 3
     ledger.close()
     assert found.pop("known_usd") == pytest.approx(0.002)
@@ -68,6 +69,7 @@ async def test_m02_unknown_costs_and_tokens_are_counted_not_summed_as_zero(tmp_p
         "cached_tokens": 8,
         "unknown_cached_calls": 2,
     }
+    assert [lost[f"unknown_{n}"] for n in ("calls", "token_calls", "cached_calls")] == [3, 2, 3]
 
 
 async def test_m04_a_dropped_temperature_is_told_with_the_run(tmp_path: Path) -> None:

@@ -21,12 +21,14 @@ from test_flows_chain import ledger_file
 from test_flows_chain import planted as shown
 
 from flows import passed, report, runs, verification
+from flows.wanted import chain_keys
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.evaluation.leaks import Scanner
+from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
-from tasks_lib.store.schemas import EPISODES, METRICS, Table
+from tasks_lib.store.schemas import EPISODES, METRICS, ROUTES, Table
 from tasks_lib.store.settings import settings
 
 pytestmark = pytest.mark.timeout(600)
@@ -200,6 +202,21 @@ def test_gold_in_a_stored_call_fails_the_run(small_run: SmallRun, dsabench: Comm
             ledger.execute("UPDATE items SET payload = ? WHERE key = ?", (payload, call))
 
 
+def test_a_call_that_is_not_in_the_ledger_fails_the_run(
+    small_run: SmallRun, dsabench: Command, kept: Any, no_gold: None
+) -> None:
+    spec, _ = runs.load(small_run.id)
+    call = store().read(ROUTES, chain_keys(spec, spec.backends[0], Router.DIRECT).routes)["calls"][0][0]
+    with closing(sqlite3.connect(ledger_file())) as ledger:
+        try:
+            with ledger:
+                ledger.execute("UPDATE items SET state = 'lost' WHERE key = ?", (call,))
+            refused(dsabench, small_run, "1 model calls that the run rests on are not in the ledger")
+        finally:
+            with ledger:
+                ledger.execute("UPDATE items SET state = 'done' WHERE key = ?", (call,))
+
+
 def test_report_and_run_fail_too_and_a_mended_run_is_completed_again(
     small_run: SmallRun, dsabench: Command, kept: Any, no_gold: None, no_calls: None
 ) -> None:
@@ -267,7 +284,8 @@ def test_a_run_looks_at_gold_and_calls_once_and_verify_always(
     seen, made = verified(False)
     assert (seen, made["gold_certificate"], made["leak_findings"]) == ([], {"ok": True, "units": {"embedded": 1}}, 0)
     assert verified(True)[0] == ["gold", "calls"]
-    assert verified(False, routing_routes={"offline-tfidf direct": "0" * 64})[0] == ["calls"]
+    fewer = dict(list(record["routing_routes"].items())[1:])
+    assert verified(False, routing_routes=fewer)[0] == ["calls"]
     for file in tmp_path.iterdir():
         file.write_text("no JSON", "utf-8")
     assert verified(False)[0] == ["gold", "calls"]

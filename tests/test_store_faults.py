@@ -35,7 +35,9 @@ class Away:
     def go(self) -> None:
         self.door.rename(self.door.with_suffix(".away"))
         with psycopg.connect(self.admin, autocommit=True) as connection:
-            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (self.name,))
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (self.name,)
+            )
 
     def come_back(self) -> None:
         self.door.with_suffix(".away").rename(self.door)
@@ -84,7 +86,9 @@ def test_a_ledgers_server_that_stays_away_is_one_sentence(away: Away, monkeypatc
     ledger = Ledger(away.url)
     away.go()
     try:
-        with pytest.raises(LedgerUnusable, match=r"does not answer .* start it and run the same command again\.$") as raised:
+        with pytest.raises(
+            LedgerUnusable, match=r"does not answer .* start it and run the same command again\.$"
+        ) as raised:
             asyncio.run(ledger.once("k" * 64, "model_call", lambda: pytest.fail("nothing may be asked")))
         assert "\n" not in str(raised.value)
         assert "hush" not in str(raised.value)

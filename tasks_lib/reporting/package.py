@@ -251,18 +251,24 @@ def _with_factors(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def headline(whole: pl.DataFrame) -> pl.DataFrame:
-    """Median and quartiles of the headline values over each backend's open cells (LLM planner, no privileged requests)."""
+    """Median and quartiles of the headline values over each backend's open cells (LLM planner, no privileged requests).
+
+    `cells`: those that have a value; 0/0 is left out, and null where there is no other.
+    """
     rows = []
-    values = {(c, m): v for c, m, v in whole.select("cell_id", "metric", "value").iter_rows()}
+    defined = whole.filter(pl.col("denominator") > 0)
+    values = {(c, m): v for c, m, v in defined.select("cell_id", "metric", "value").iter_rows()}
     cells = list(dict.fromkeys(whole["cell_id"].to_list()))
     for backend in dict.fromkeys(c.split(".")[0] for c in cells):
         for interaction in ("never", "once"):
             mine = package_check.open_cells(cells, backend, interaction)
             for metric in package_check.HEADLINE:
-                held = sorted(values[(c, metric)] for c in mine)
+                held = sorted(values[(c, metric)] for c in mine if (c, metric) in values)
                 low, middle, high = (package_check.quantile(held, q) for q in (0.25, 0.5, 0.75))
-                rows.append((backend, interaction, metric, len(mine), middle, low, high))
-    return pl.DataFrame(rows, ["backend", "interaction", "metric", "cells", "median", "q1", "q3"], orient="row")
+                rows.append((backend, interaction, metric, len(held), middle, low, high))
+    kinds = dict.fromkeys(("median", "q1", "q3"), pl.Float64)
+    names = ["backend", "interaction", "metric", "cells", "median", "q1", "q3"]
+    return pl.DataFrame(rows, names, orient="row", schema_overrides=kinds)
 
 
 def best_of_grid(whole: pl.DataFrame) -> pl.DataFrame:

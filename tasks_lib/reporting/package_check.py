@@ -9,11 +9,13 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
+import itertools
 import json
+import math
 import statistics
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ Row = dict[str, str]
 Parts = Callable[[Mapping[str, float]], tuple[float, float]]
 TOLERANCE = 1e-9
 SHOWN = 20
+BEST = 4
+"""Cells of each backend that are told as its best."""
 MANIFEST = "manifest.json"
 SLICES = ("all", "corpus", "behavior", "difficulty", "size")
 FLAGS = ("valid", "s", "g", "t", "h", "label_ok", "edges_ok", "asked", "released", "changed", "initial_s")
@@ -181,9 +185,26 @@ class Sums:
             raise KeyError(f"{metric} of {subject} in {behavior}")
         return found[0] / found[1] if found[1] else 0.0
 
+    def defined(self, subject: str, metric: str) -> bool:
+        """Whether a metric over all tasks is not 0/0."""
+        found = self.parts(subject, "all", "all", metric)
+        return found is not None and bool(found[1])
+
 
 def near(a: float, b: float) -> bool:
-    return abs(a - b) <= TOLERANCE * max(1.0, abs(a), abs(b))
+    """Whether both are the same number; an infinity is near itself alone, NaN near nothing."""
+    return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def rows_lost(name: str, rows: Iterable[Hashable], wanted: Iterable[Hashable]) -> list[str]:
+    """A sentence when the rows of a table, by their keys, are not those wanted, each once."""
+    held, expected = Counter(rows), Counter(wanted)
+    if held == expected:
+        return []
+    odd = sorted(map(str, {*(held - expected), *(expected - held)}))
+    return [
+        f"{name} holds {held.total()} rows, the outcomes give {expected.total()}; {len(odd)} are missing, strange or repeated (first {odd[0]})."
+    ]
 
 
 def check_metrics(name: str, rows: Iterator[Row], sums: Sums, subject: Callable[[Row], str]) -> tuple[int, list[str]]:
@@ -228,7 +249,7 @@ def check_differences(rows: Iterator[Row], pairs: Mapping[str, Any], sums: Sums)
         count += 1
         if not near(float(row["value"]), value):
             problems.append(f"{where} is published as {row['value']}, the outcomes give {value}.")
-        if float(row["low"]) > float(row["high"]):
+        if not float(row["low"]) <= float(row["high"]):
             problems.append(f"{where} has its bounds the wrong way round.")
     return count, problems
 
@@ -242,20 +263,29 @@ def open_cells(cells: Sequence[str], backend: str, interaction: str) -> list[str
 def check_headline(rows: Iterator[Row], sums: Sums) -> tuple[int, list[str]]:
     """(values compared, problems) of the medians and quartiles over each backend's open cells."""
     problems, count = [], 0
-    for row in rows:
+    table = list(rows)
+    backends = {cell.split(".")[0] for cell in sums.weights}
+    keys = [(row["backend"], row["interaction"], row["metric"]) for row in table]
+    lost = rows_lost("tables/headline.csv", keys, itertools.product(backends, ("never", "once"), HEADLINE))
+    if lost:
+        return count, lost
+    for row in table:
         cells = open_cells(list(sums.weights), row["backend"], row["interaction"])
-        values = sorted(sums.value(cell, row["metric"]) for cell in cells)
+        values = sorted(sums.value(cell, row["metric"]) for cell in cells if sums.defined(cell, row["metric"]))
         wanted = [quantile(values, q) for q in (0.25, 0.5, 0.75)]
-        found = [float(row[name]) for name in ("q1", "median", "q3")]
+        found = [float(row[name]) if row[name] else None for name in ("q1", "median", "q3")]
         count += 3
-        if not all(near(a, b) for a, b in zip(found, wanted, strict=True)):
+        same = all(a == b if a is None or b is None else near(a, b) for a, b in zip(found, wanted, strict=True))
+        if not same or int(row["cells"]) != len(values):
             where = f"tables/headline.csv: {row['metric']} of {row['backend']} ({row['interaction']})"
             problems.append(f"{where} is published as {found}, the outcomes give {wanted}.")
     return count, problems
 
 
-def quantile(values: Sequence[float], q: float) -> float:
-    """Linear interpolation between the sorted values."""
+def quantile(values: Sequence[float], q: float) -> float | None:
+    """Linear interpolation between the sorted values; None of nothing."""
+    if not values:
+        return None
     place = q * (len(values) - 1)
     low = int(place)
     high = min(low + 1, len(values) - 1)
@@ -265,7 +295,13 @@ def quantile(values: Sequence[float], q: float) -> float:
 def check_best(rows: Iterator[Row], sums: Sums) -> tuple[int, list[str]]:
     """(values compared, problems) of the best cells of each backend, selected on these very outcomes."""
     problems, count = [], 0
-    for row in rows:
+    table = list(rows)
+    sizes = Counter(cell.split(".")[0] for cell in sums.weights)
+    ranks = [(backend, str(rank)) for backend, size in sizes.items() for rank in range(1, min(BEST, size) + 1)]
+    lost = rows_lost("tables/best_of_grid.csv", [(row["backend"], row["rank"]) for row in table], ranks)
+    if lost:
+        return count, lost
+    for row in table:
         cells = [c for c in sums.weights if c.split(".")[0] == row["backend"]]
         order = sorted(cells, key=lambda c: (-round(sums.value(c, "R+E-Graph"), 12), c))
         wanted = order[int(row["rank"]) - 1]
@@ -284,7 +320,10 @@ def check_best(rows: Iterator[Row], sums: Sums) -> tuple[int, list[str]]:
 def check_stages(rows: Iterator[Row], sums: Sums) -> tuple[int, list[str]]:
     """(values compared, problems) of the weighted counts of failure stages."""
     problems, count = [], 0
-    for row in rows:
+    table = list(rows)
+    keys = [(row["cell_id"], row["failure_stage"]) for row in table]
+    problems += rows_lost("plots/failure_stages.csv", keys, sums.stages)
+    for row in table:
         count += 1
         wanted = sums.stages.get((row["cell_id"], row["failure_stage"]), 0.0)
         if not near(float(row["weight"]), wanted):

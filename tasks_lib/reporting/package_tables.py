@@ -61,7 +61,8 @@ def _odd(rows: pl.DataFrame, good: pl.Expr, sentence: str) -> list[str]:
 
 
 def _near(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    return (a - b).abs() <= CLOSE * pl.max_horizontal(pl.lit(1.0), a.abs(), b.abs())
+    apart = a - b
+    return apart.is_finite() & (apart.abs() <= CLOSE * pl.max_horizontal(pl.lit(1.0), a.abs(), b.abs()))
 
 
 def _routed(folder: Path) -> pl.DataFrame:

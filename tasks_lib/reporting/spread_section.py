@@ -23,8 +23,8 @@ SCOPES = ("all", "ordinary")
 
 def spread(run: RunTables) -> View:
     """Median, quartiles and maximum over the 12 open cells of the LLM planner."""
-    found: dict[tuple[str, str, str, str, str], float] = {
-        (r["backend"], r["subject"], r["scope"], r["metric"], r["statistic"]): r["value"]
+    found: dict[tuple[str, str, str, str, str], float | None] = {
+        (r["backend"], r["subject"], r["scope"], r["metric"], r["statistic"]): r["value"] if r["cells"] else None
         for r in run.analysed.filter(pl.col("analysis") == SPREAD).iter_rows(named=True)
     }
     rows = []
@@ -49,7 +49,7 @@ def spread(run: RunTables) -> View:
         [*text_columns("Backend", "Interaction", "Scope", "Statistic"), *(Column(m) for m in HEADLINE)],
         rows,
         "3 routers × 2 data agents × 2 request modes. The interquartile range below a median is the spread of configurations, not "
-        "sampling uncertainty. A maximum is selected by the score it shows and has no interval; 0/0 counts as 0 here.",
+        "sampling uncertainty. A maximum is selected by the score it shows and has no interval. Configurations of 0/0 are left out.",
         "No backend has all of its cells.",
         sortable=True,
         filtered=True,

@@ -28,18 +28,22 @@ PLACES = 12
 
 
 def spread(values: Grid, backend: str) -> list[dict[str, Any]]:
-    """Median, quartiles and maximum over the 12 open cells of the LLM planner, by interaction (Tables 5 and 24)."""
+    """Median, quartiles and maximum over the 12 open cells of the LLM planner, by interaction (Tables 5 and 24).
+
+    Cells of 0/0 are left out; `cells` says how many are not, and 0 of them is 0 over nothing.
+    """
     rows = []
     for interaction in Interaction:
         fixed: Fixed = {"planner": str(Planner.LLM), "interaction": str(interaction), "query_mode": OPEN}
         cells = chosen(grid([backend]), fixed)
         for metric in HEADLINE:
-            got = values.values(cells, metric)
+            held = [cell for cell in cells if values.parts([cell], metric)[1]]
+            got = values.values(held, metric) if held else np.zeros(1)
             q1, median, q3 = (float(v) for v in np.percentile(got, [25, 50, 75], method="linear"))
             for statistic, value in zip(SPREADS, (median, q1, q3, float(got.max())), strict=True):
                 subject = f"interaction={interaction}"
                 row = plain_row(
-                    "configurations", "Tables 5, 24", subject, metric, statistic, value, len(cells), fixed
+                    "configurations", "Tables 5, 24", subject, metric, statistic, value, len(held), fixed
                 )  # fmt: skip
                 rows.append(row | {"selected": statistic == "maximum"})
     return rows
@@ -85,8 +89,8 @@ def ranges(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _defined(row: Mapping[str, Any]) -> bool:
-    """Spreads always are; a ratio or difference is where it has an interval."""
-    return row["statistic"] in SPREADS or row["low"] is not None
+    """A spread is where a cell has a value; a ratio or difference where it has an interval."""
+    return row["cells"] > 0 if row["statistic"] in SPREADS else row["low"] is not None
 
 
 def _end(rows: Sequence[Mapping[str, Any]], end: str, value: float) -> dict[str, Any]:

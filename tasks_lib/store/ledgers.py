@@ -217,6 +217,17 @@ class Ledger:
                 raise KeyError(name)
         return found
 
+    def lacking(self, keys: Iterable[str]) -> set[str]:
+        """Those of `keys` of which no completed item is here."""
+        wanted = sorted(set(keys))
+        held: set[str] = set()
+        with self.engine.connect() as connection:
+            for start in range(0, len(wanted), 500):
+                part = wanted[start : start + 500]
+                query = sa.select(items.c.key).where(items.c.key.in_(part), items.c.state == "done")
+                held.update(connection.execute(query).scalars())
+        return set(wanted) - held
+
     def meta_of(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Metadata of the completed items among `keys`, without their payloads."""
         wanted = sorted(set(keys))
