@@ -6,13 +6,12 @@ The folder is written beside its place and moved there when it is whole; one tha
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from flows import runs
+from flows.folders import drafted
 from flows.layers import wanted_tasks
 from flows.wanted import RunSpec, recorded_chains
 from tasks_lib.evaluation.inputs import Inputs, load
@@ -87,14 +86,9 @@ def browse(run_id: str, out: Path, task: str = "") -> dict[str, Any]:
             for view, _ in views:
                 _write_one(out, pages, view)
             return {"run": run.run_id, "status": "written", "tasks": 1, "page": str(page_path(out, task))}
-        work = out.parent / f".{out.name}.{uuid.uuid4().hex}"
-        try:
-            work.mkdir(parents=True, mode=0o700)
+        with drafted(out, mode=0o700) as draft:
             backends = [b.name for b in run.backends]
-            count = write_pages(work, pages, views, ids, backends, [str(r) for r in FACTORIAL_ROUTERS])
-            _replace(out, work)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+            count = write_pages(draft, pages, views, ids, backends, [str(r) for r in FACTORIAL_ROUTERS])
     finally:
         ledger.close()
     return {"run": run.run_id, "status": "written", "tasks": count, "page": str(out / "index.html")}
@@ -134,12 +128,3 @@ def _write_one(out: Path, pages: Pages, view: TaskView) -> None:
 def _check_place(out: Path) -> None:
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARKER).exists())):
         raise BrowseRefused(f"{out} exists and is no task browser, expected an empty or new folder; name another.")
-
-
-def _replace(out: Path, work: Path) -> None:
-    """Put `work` where `out` is; an older browser stays until the new one stands."""
-    old = out.parent / f".{out.name}.{uuid.uuid4().hex}.old"
-    if out.exists():
-        os.replace(out, old)
-    os.replace(work, out)
-    shutil.rmtree(old, ignore_errors=True)

@@ -6,8 +6,6 @@ A package is written beside its place, scanned, checked and only then moved ther
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from flows import runs
+from flows.folders import drafted
 from flows.runtime import say
 from flows.verification import verify_run
 from flows.wanted import RunSpec
@@ -93,10 +92,7 @@ async def publish_run(run_id: str, out: Path) -> dict[str, Any]:
     if not verification["ok"]:
         raise PublishRefused(f"run {run.run_id} fails its checks: {' '.join(verification['problems'][:3])}")
     inputs = load(run.release)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    work = out.parent / f".{out.name}.{uuid.uuid4().hex}"
-    try:
-        work.mkdir()
+    with drafted(out) as work:
         say(f"publish {run.run_id}: writing its package")
         manifest = write_package(work, inputs.release, publication(run, record, verification))
         say(f"publish {run.run_id}: scanning {len(manifest['files'])} files")
@@ -108,9 +104,6 @@ async def publish_run(run_id: str, out: Path) -> dict[str, Any]:
                 f"the package of {run.run_id} would tell what it may not: {shown} ({len(leaks)} in all); nothing was written."
             )
         done = checked(work)
-        _replace(out, work)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())
     return {"run": run.run_id, "status": "published", "package": str(out), "bytes": size, "compared": done}
 
@@ -118,15 +111,6 @@ async def publish_run(run_id: str, out: Path) -> dict[str, Any]:
 def _check_place(out: Path) -> None:
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / package_check.MANIFEST).exists())):
         raise PublishRefused(f"{out} exists and is no package, expected an empty or new folder; name another.")
-
-
-def _replace(out: Path, work: Path) -> None:
-    """Put `work` where `out` is; an older package stays until the new one stands."""
-    old = out.parent / f".{out.name}.{uuid.uuid4().hex}.old"
-    if out.exists():
-        os.replace(out, old)
-    os.replace(work, out)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def checked(folder: Path) -> dict[str, Any]:
