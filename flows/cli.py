@@ -30,6 +30,7 @@ from flows import (
     cli_units,
 )
 from flows.cli_support import (
+    CELL_ID,
     BackendOption,
     BackendsOption,
     BadUsage,
@@ -149,10 +150,10 @@ def _headline(record: dict[str, Any]) -> str:
 
 @app.command("routing-study")
 def routing_study_command(
-    release: Annotated[Path | None, typer.Option()] = None,
+    release: Annotated[Path | None, typer.Option(help="Release folder; default: the embedded release.")] = None,
     backend: BackendOption = None,
     backends_file: BackendsOption = None,
-    tasks: Annotated[int, typer.Option(min=0)] = 0,
+    tasks: Annotated[int, typer.Option(min=0, help="How many tasks, 0 for all.")] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
     runner: RunnerOption = "",
@@ -183,14 +184,14 @@ def _study_text(record: dict[str, Any]) -> str:
 
 @app.command("factorial")
 def factorial_command(
-    release: Annotated[Path | None, typer.Option()] = None,
+    release: Annotated[Path | None, typer.Option(help="Release folder; default: the embedded release.")] = None,
     backend: BackendOption = None,
     backends_file: BackendsOption = None,
-    judge: Annotated[str | None, typer.Option()] = None,
-    evidence: Annotated[Literal["unit", "privileged_only"], typer.Option()] = "unit",
+    judge: Annotated[str | None, typer.Option(help="Judge backend as JSON; default offline/hybrid.")] = None,
+    evidence: Annotated[Literal["unit", "privileged_only"], typer.Option(help="When BIRD evidence travels.")] = "unit",
     ask_scope: AskScopeOption = "interactive",
     planner_language: PlannerLanguageOption = "en",
-    tasks: Annotated[int, typer.Option(min=0)] = 0,
+    tasks: Annotated[int, typer.Option(min=0, help="How many tasks, 0 for all.")] = 0,
     max_calls: MaxCalls = 0,
     max_cost: MaxCost = 0.0,
     runner: RunnerOption = "",
@@ -224,7 +225,7 @@ def factorial_command(
 
 @app.command("cell")
 def cell_command(
-    cell: Annotated[str, typer.Option(help="backend.router.data_agent.planner.interaction.query_mode")],
+    cell: Annotated[str, typer.Option(help=CELL_ID)],
     run: Annotated[str, typer.Option(help="Run id; default: the last run.")] = "",
     json_: Json = False,
 ) -> None:
@@ -296,10 +297,10 @@ def verify(run: Annotated[str, typer.Option(help="Run id; default: the last run.
 
 @app.command()
 def compare(
-    corpus: Annotated[Literal["spider", "bird", "livesqlbench"], typer.Option()],
+    corpus: Annotated[Literal["spider", "bird", "livesqlbench"], typer.Option(help="Whose rule and engine.")],
     database: Annotated[str, typer.Option(help="SQLite file or PostgreSQL URL.")],
-    gold: Annotated[str, typer.Option()],
-    predicted: Annotated[str, typer.Option()],
+    gold: Annotated[str, typer.Option(help="The gold query, as text.")],
+    predicted: Annotated[str, typer.Option(help="The predicted query, as text.")],
     json_: Json = False,
 ) -> None:
     """Judge one prediction against one gold query under a corpus's rule."""
@@ -319,8 +320,8 @@ def compare(
 
 @app.command("check-sql")
 def check_sql_command(
-    corpus: Annotated[Literal["spider", "bird", "livesqlbench"], typer.Option()],
-    sql: Annotated[str, typer.Option()],
+    corpus: Annotated[Literal["spider", "bird", "livesqlbench"], typer.Option(help="Whose rule and engine.")],
+    sql: Annotated[str, typer.Option(help="The statement, as text.")],
     database: Annotated[str | None, typer.Option(help="SQLite file or PostgreSQL URL.")] = None,
     json_: Json = False,
 ) -> None:
@@ -337,7 +338,7 @@ def check_sql_command(
 
 
 @app.command()
-def serve(port: Annotated[int, typer.Option(min=1, max=65535)] = 4200) -> None:
+def serve(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 4200) -> None:
     """Start the Prefect server (unless PREFECT_API_URL names one) and serve the deployments."""
     prepare(served=True)
 

@@ -32,7 +32,7 @@ def build(
     profile: Annotated[
         str, typer.Option(help="Which tasks and how many: small, paper, extended, or a YAML file of your own.")
     ] = "small",
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the synthesis.")] = 1,
     salt_file: Annotated[Path | None, typer.Option(help="File whose bytes key the public ids.")] = None,
     renderer: Annotated[
         str | None, typer.Option(help="Backend as JSON that words the contracts; default: templates, no model.")

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.cli_support import Json, app, finish, guarded
+from flows.cli_support import CELL_ID, Json, app, finish, guarded
 
 
 @app.command("explain")
 def explain_command(
-    cell: Annotated[str, typer.Option(help="backend.router.data_agent.planner.interaction.query_mode")],
+    cell: Annotated[str, typer.Option(help=CELL_ID)],
     run: Annotated[str, typer.Option(help="Run id; default: the last run.")] = "",
     json_: Json = False,
 ) -> None:

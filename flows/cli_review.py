@@ -50,7 +50,7 @@ def export_command(
     out: Annotated[Path, typer.Option(help="Review folder to make; must be new or empty.")],
     reviewers: Annotated[int, typer.Option(help="How many people review.")] = 3,
     double_share: Annotated[float, typer.Option(help="Share of the tasks that two people review.")] = 0.55,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 1,
     key_file: Annotated[Path | None, typer.Option(help="File whose secret bytes key the anonymous item ids.")] = None,
     json_: Json = False,
 ) -> None:
@@ -98,7 +98,7 @@ def export_command(
 def script_command(
     packet: Annotated[Path, typer.Option(help="CSV form of a packet.")],
     out: Annotated[Path, typer.Option(help="CSV file of answers to write.")],
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw.")] = 1,
     json_: Json = False,
 ) -> None:
     """Fill in a packet by script, labelled so, to try the procedure; this is no review."""

@@ -40,6 +40,10 @@ BackendsOption = Annotated[
 ]
 MaxCalls = Annotated[int, typer.Option(min=0, help="Stop before more model calls than this are sent; 0 for no limit.")]
 MaxCost = Annotated[float, typer.Option(min=0, help="Stop before more US dollars than this are spent; 0 for no limit.")]
+CELL_ID = (
+    "The cell as backend, router (direct, react, hermes), data agent (text_to_sql, adapter), planner (oracle, llm), interaction (never, "
+    "once) and query mode (privileged, fused, router), joined by dots: offline-tfidf.react.adapter.llm.never.router"
+)
 RunnerOption = Annotated[
     str,
     typer.Option(
