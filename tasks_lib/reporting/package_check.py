@@ -198,7 +198,7 @@ def near(a: float, b: float) -> bool:
 
 def rows_lost(name: str, rows: Iterable[Hashable], wanted: Iterable[Hashable]) -> list[str]:
     """A sentence when the rows of a table, by their keys, are not those wanted, each once."""
-    held, expected = Counter(rows), Counter(wanted)
+    held, expected = Counter(iter(rows)), Counter(iter(wanted))  # a mapping would count by its values
     if held == expected:
         return []
     odd = sorted(map(str, {*(held - expected), *(expected - held)}))
