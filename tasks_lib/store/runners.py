@@ -15,13 +15,13 @@ import queue
 import re
 import resource
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 PROCESSES = "processes"
@@ -141,8 +141,10 @@ def _worker() -> ProcessPoolExecutor:
 
 def _taken() -> float:
     """Most memory that this process has held at a time, in MiB."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+    status = Path("/proc/self/status")
+    if status.exists():  # Linux counts in `ru_maxrss` what the parent held when this process was started
+        return int(status.read_text("ascii").split("VmHWM:")[1].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def _prepare_worker() -> None:
