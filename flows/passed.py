@@ -25,7 +25,7 @@ GOLD_CODE = (
 )
 SCAN_CODE = ("flows/verification.py", "flows/counts.py", "tasks_lib/evaluation", "tasks_lib/scoring/layers.py")
 # The scan knows the words of our own prompts.
-PROMPTS = ("tasks_lib/execution", "tasks_lib/routing")
+PROMPTS = ("tasks_lib/contracts", "tasks_lib/execution", "tasks_lib/routing", "tasks_lib/catalog", "tasks_lib/models")
 
 
 def gold_key(run: RunSpec) -> str:

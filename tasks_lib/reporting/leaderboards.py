@@ -95,7 +95,8 @@ def study_routers(run: RunTables) -> View:
         for r in ROUTING_STUDY_ROUTERS
         if (str(r), by) in found
     ]
-    note = "Initial routes, mean over the backends of the run. Routers see different amounts of evidence."
+    whose = "mean over the backends" if len(run.backends) > 1 else "of the one backend"
+    note = f"Initial routes, {whose} of the run. Routers see different amounts of evidence."
     return _board("board-routing", "Routers of the routing study", ["Router"], metrics, lines, by, note)
 
 

@@ -19,7 +19,7 @@ from tasks_lib.evaluation.gold import GoldFault, GoldUnit
 from tasks_lib.protocol.vocabulary import Corpus, VerdictKind
 from tasks_lib.scoring.targets import Target
 from tasks_lib.sql.canonical import CanonicalResult
-from tasks_lib.sql.upstream import RULES_VERSION, Pair, Rule, Switch, judge, other_rules, own_rule, reasons
+from tasks_lib.sql.upstream import RULES_VERSION, Pair, Rule, judge, other_rules, own_rule, reasons
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.keys import artifact_key, code_digest
 from tasks_lib.store.ledgers import Ledger
@@ -32,7 +32,6 @@ CELLS = 72
 ALL = "all"
 OTHER_VERSION = "comparator_version"
 """Reason of a verdict that today's rule of its own corpus would decide otherwise."""
-REASONS = (*(str(s) for s in Switch), OTHER_VERSION)
 
 Layers = Mapping[str, Sequence[str]]
 """Keys of contributions by backend: one a router and data agent."""
