@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -120,10 +121,14 @@ def run(
             from flows.dryrun import dry
 
             return run_flow(lambda: dry(folder, specs, judging, evidence, ask_scope, planner_language, tasks))
-        from flows.nightly import nightly
 
-        chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
-        return run_flow(lambda: nightly(*chosen, max_calls, max_cost), served=True)
+        def chain() -> Coroutine[Any, Any, Any]:
+            from flows.nightly import nightly
+
+            chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
+            return nightly(*chosen, max_calls, max_cost)
+
+        return run_flow(chain, served=True)
 
     record = guarded(json_, work)
     if dry_run:
@@ -166,11 +171,13 @@ def routing_study_command(
     def work() -> dict[str, Any]:
         use_runner(runner)
         folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
-        from flows.routing_study import routing_study
 
-        return run_flow(
-            lambda: routing_study(folder, specs or None, tasks, max_calls, max_cost, trials, transcripts), served=True
-        )
+        def study() -> Coroutine[Any, Any, Any]:
+            from flows.routing_study import routing_study
+
+            return routing_study(folder, specs or None, tasks, max_calls, max_cost, trials, transcripts)
+
+        return run_flow(study, served=True)
 
     record = guarded(json_, work)
     finish(json_, record, _study_text(record), record["status"] == "completed")
@@ -210,10 +217,14 @@ def factorial_command(
             return run_flow(
                 lambda: dry(folder, specs, judging, evidence, ask_scope, planner_language, tasks, study=False)
             )
-        from flows.factorial import factorial
 
-        chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
-        return run_flow(lambda: factorial(*chosen, max_calls, max_cost), served=True)
+        def cells() -> Coroutine[Any, Any, Any]:
+            from flows.factorial import factorial
+
+            chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
+            return factorial(*chosen, max_calls, max_cost)
+
+        return run_flow(cells, served=True)
 
     record = guarded(json_, work)
     if dry_run:

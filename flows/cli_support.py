@@ -13,7 +13,9 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -172,21 +174,33 @@ def _say(as_json: bool, message: str) -> None:
 def run_flow(work: Callable[[], Coroutine[Any, Any, Any]], served: bool = False) -> dict[str, Any]:
     """Run a flow to its end, then stop the worker processes it started; a signal stops both (`stopping`).
 
-    `served`: start the Prefect server here, unless PREFECT_API_URL names one, and out of reach of Ctrl-C: a flow that is stopped
-    must still be able to say so.
+    `served`: start the Prefect server here, unless PREFECT_API_URL names one; meanwhile `work` imports the flow.
     """
     from tasks_lib.store.tasks import close_pool
 
     with stoppable(_end) as watch:
         try:
-            if served:
-                from prefect import get_client
-
-                with deaf():
-                    get_client(sync_client=True)
-            return dict(asyncio.run(work()))
+            with _server() if served else nullcontext():
+                flow = work()
+            return dict(asyncio.run(flow))
         finally:
             close_pool(at_once=watch.heard() > 0)
+
+
+@contextmanager
+def _server() -> Iterator[None]:
+    """The Prefect server comes up beside what is done inside, out of reach of Ctrl-C: a flow that is stopped must still be able to say so."""
+    import prefect.server.api.server  # noqa: F401  (all that the other thread needs, so that no two import at once)
+    from prefect import get_client
+
+    def start() -> None:
+        with deaf():
+            get_client(sync_client=True)
+
+    with ThreadPoolExecutor(1) as beside:
+        started = beside.submit(start)
+        yield
+        started.result()
 
 
 def _end() -> None:

@@ -144,7 +144,9 @@ async def _filled(run: RunSpec, record: dict[str, Any], invocation: str) -> None
         keys = {c.cell_id: cell_key(run, c, chains[(c.backend, c.router)]) for c in cells}
     save_keys(run.run_id, keys, noted)
     ready = [c for c in cells if (c.backend, c.router) in layers.keys]
-    record["cells_started"] = await fan_out(run, ready, keys)
+    # The counts read layers, no cell: they are taken while the cells wait for Prefect's server.
+    counting = asyncio.to_thread(shared_counts, run.run_id, ready, chains, invocation) if ready else asyncio.sleep(0)
+    record["cells_started"], counts = await asyncio.gather(fan_out(run, ready, keys), counting)
     record["cell_keys"] = {c.cell_id: keys[c.cell_id] for c in ready}
     record["cells"] = len(ready)
     record["chains"] = {f"{b} {r}": asdict(k) for (b, r), k in layers.keys.items()}
@@ -157,9 +159,8 @@ async def _filled(run: RunSpec, record: dict[str, Any], invocation: str) -> None
         }
     else:
         record["status"] = "completed"
-    if ready:
-        record |= published(run, ready, keys)
-        record |= shared_counts(run.run_id, ready, chains, invocation)
+    if counts is not None:
+        record |= published(run, ready, keys) | counts
     runs.save(run.run_id, record)
 
 

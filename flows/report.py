@@ -11,7 +11,7 @@ from prefect import flow
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from pydantic import Field
 
-from flows import runs
+from flows import passed, runs
 from flows.compare import beside
 from flows.layers import wanted_tasks
 from flows.verification import verify_run
@@ -25,6 +25,7 @@ from tasks_lib.scoring.comparison import Comparison
 from tasks_lib.scoring.disagreement import disagreement
 from tasks_lib.scoring.targets import episodes_of
 from tasks_lib.store.artifacts import ArtifactStore
+from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.ledgers import Ledger
 from tasks_lib.store.schemas import (
     ANALYSES,
@@ -143,9 +144,16 @@ async def write_report(run: RunSpec, record: dict[str, Any], against: str = "") 
 def _page(
     run: RunSpec, record: dict[str, Any], verification: dict[str, Any], page: Path, comparison: Comparison | None
 ) -> str:
-    """The page as a file: the good one, a draft beside it, or "" where there is nothing to show."""
+    """The page as a file: the good one, a draft beside it, or "" where there is nothing to show.
+
+    A good one that shows these very tables stays: what it says was made, and how long that took, is of the run that made them.
+    """
     if verification["ok"] and record.get("status") == "completed":
-        write_page(tables_of(run, record, verification, comparison), page)
+        key = passed.page_key(run, record, verification, comparison)
+        kept = passed.passed(key)
+        if kept is None or not page.is_file() or kept["page"] != sha256_file(page):
+            write_page(tables_of(run, record, verification, comparison), page)
+            passed.keep(key, {"page": sha256_file(page)})
         return str(page)
     if "metrics_key" not in record or not verification["readable"]:
         return ""

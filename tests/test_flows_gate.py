@@ -289,3 +289,30 @@ def test_a_run_looks_at_gold_and_calls_once_and_verify_always(
     for file in tmp_path.iterdir():
         file.write_text("no JSON", "utf-8")
     assert verified(False)[0] == ["gold", "calls"]
+
+
+def test_a_page_is_written_again_when_what_it_shows_has_changed(
+    small_run: SmallRun, dsabench: Command, no_gold: None, no_calls: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passed, "_place", lambda key: tmp_path / f"{key}.json")
+    record, folder = runs.load(small_run.id)[1], runs.run_folder(small_run.id)
+    page, before = folder / "report.html", {p: p.read_bytes() for p in folder.glob("*.*")}
+
+    def reported(**changed: Any) -> bytes:
+        runs.save(small_run.id, {**record, **changed})
+        assert dsabench("report", "--run", small_run.id).code == 0
+        return page.read_bytes()
+
+    try:
+        good, written = reported(), page.stat().st_ino
+        of_one_start = {"seconds": 1.5, "invocation": "another", "model_calls_made": 0, "sql_executions_made": 0}
+        assert (reported(**of_one_start), page.stat().st_ino) == (good, written)
+        assert b"7.2500 USD known" in reported(cost={**record["cost"], "known_usd": 7.25})
+        assert reported() == good
+        page.write_bytes(b"damaged")
+        assert reported() == good
+        page.unlink()
+        assert reported() == good
+    finally:
+        for path, content in before.items():
+            path.write_bytes(content)

@@ -99,24 +99,37 @@ def sha256_file(path: Path | str) -> str:
 _PARSING = threading.Lock()
 
 
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Fields of a statement that hold statements: nowhere else can a docstring stand."""
+
+
 def _code_of(path: Path) -> str:
     """Meaning of a source file: for Python its tree without docstrings, for anything else its bytes."""
-    if path.suffix != ".py":
-        return sha256_file(path)
+    return _meaning(path.read_text("utf-8")) if path.suffix == ".py" else sha256_file(path)
+
+
+@cache
+def _meaning(source: str) -> str:
     # CPython up to 3.11.7 counts the depth of a tree for all threads together: two at once can raise SystemError (gh-106905).
     with _PARSING:
-        tree = ast.parse(path.read_text("utf-8"))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and body
-            and isinstance(body[0], ast.Expr)
-            and isinstance(body[0].value, ast.Constant)
-            and isinstance(body[0].value.value, str)
-        ):
-            node.body = body[1:]
+        tree = ast.parse(source)
+    _drop_docstrings(tree)
     return sha256_text(ast.dump(tree))
+
+
+def _drop_docstrings(node: ast.AST) -> None:
+    body = getattr(node, "body", None)
+    if (
+        isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and body
+        and isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+        and isinstance(body[0].value.value, str)
+    ):
+        node.body = body[1:]
+    for name in _BLOCKS:
+        for child in getattr(node, name, ()):
+            _drop_docstrings(child)
 
 
 @cache
