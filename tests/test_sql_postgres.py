@@ -432,6 +432,21 @@ def test_the_process_that_started_the_server_stops_it(folder: Path) -> None:
     assert gone(process)
 
 
+def test_a_server_outlives_the_process_that_started_it_while_another_uses_it(folder: Path) -> None:
+    mine = folder.with_name("handed")
+    first = child(mine, "wait")
+    assert first.stdout is not None
+    started = first.stdout.readline()
+    second = child(mine, "wait")
+    assert second.stdout is not None
+    assert second.stdout.readline() == started
+    process = postmaster(mine)
+    first.communicate(timeout=60)
+    assert not gone(process)
+    second.communicate(timeout=60)
+    assert gone(process)
+
+
 def test_a_server_left_by_a_crash_is_taken_over(folder: Path) -> None:
     mine = folder.with_name("crashed")
     started, _ = child(mine, "crash").communicate(timeout=60)

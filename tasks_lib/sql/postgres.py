@@ -3,8 +3,8 @@
 Belongs here: reaching the server, loading dumps, the read-only role. Does not belong here: the embedded server's
 processes (`postgres_embedded`), running queries (`postgres_session`), deciding which may run (`guard`).
 
-One data folder holds one embedded server, shared by every process that opens the folder. The process that started it
-stops it at its end; should that process have died, the next one to open the folder takes the server over.
+One data folder holds one embedded server, shared by every process that opens the folder. The last of them to end stops it;
+should that one have died, the server runs on for the next to open the folder.
 A dump becomes the database `dsa_<first 40 digits of its digest>`. It is loaded under a working name and renamed when it
 is complete: a database of that name is a whole dump.
 """
@@ -24,7 +24,7 @@ import psycopg
 from psycopg import conninfo, sql
 
 from tasks_lib.sql.faults import DatabaseDamaged, DatabaseMissing, ServerUnavailable
-from tasks_lib.sql.postgres_embedded import Embedded, become_owner, bundled_psql, file_lock, log_end, start, stop
+from tasks_lib.sql.postgres_embedded import Embedded, bundled_psql, file_lock, hold, leave, log_end, start
 from tasks_lib.store.keys import sha256_file
 
 READER = "dsabench_reader"
@@ -55,7 +55,7 @@ class PostgresServer:
         self._admin = admin
         self._psql = psql
         self._embedded = embedded
-        self._owner_pid = 0
+        self._user_pid = 0
         self._password = ""
         self._dsns: dict[str, str] = {}
 
@@ -91,7 +91,7 @@ class PostgresServer:
                 place = start(folder)
                 admin = conninfo.make_conninfo(host=str(place.socket), user="postgres")
                 server = cls(admin, str(place.binaries / "psql"), place)
-                server._take_ownership()
+                server._hold()
         except (OSError, subprocess.SubprocessError) as error:
             raise ServerUnavailable(
                 f"The embedded PostgreSQL server does not start in {folder} ({error}){log_end(folder)}; free the folder, "
@@ -108,17 +108,17 @@ class PostgresServer:
         self.close()
 
     def close(self) -> None:
-        """Stop the embedded server if this process owns it; otherwise, and for a server by URL, do nothing."""
-        if self._embedded is None or self._owner_pid != os.getpid():
+        """Stop the embedded server unless another process uses it; for a server by URL do nothing."""
+        if self._embedded is None or self._user_pid != os.getpid():
             return
-        self._owner_pid = 0
-        stop(self._embedded)
+        self._user_pid = 0
+        leave(self._embedded)
 
-    def _take_ownership(self) -> None:
+    def _hold(self) -> None:
         assert self._embedded is not None
-        if not become_owner(self._embedded.folder):
+        if not hold(self._embedded.folder):
             return
-        self._owner_pid = os.getpid()
+        self._user_pid = os.getpid()
         # Not atexit: children of a process pool leave without it. The finalizer runs only in the process that made it.
         Finalize(None, self.close, exitpriority=10)
 
@@ -269,7 +269,7 @@ _shared: dict[tuple[int, str], PostgresServer] = {}
 def shared_server(url: str, folder: Path) -> PostgresServer:
     """Return this process's server: the one at `url`, or with an empty `url` the embedded one in `folder`.
 
-    Made at the first call; an embedded server that this process started stops when the process ends. Call it from one
+    Made at the first call; an embedded server stops when the last process that uses it ends. Call it from one
     thread at a time. Raises ServerUnavailable.
     """
     key = (os.getpid(), url or str(folder.resolve()))

@@ -1,14 +1,13 @@
-"""The processes and files of the embedded PostgreSQL server: its folder, its start, its lock, whose it is.
+"""The processes and files of the embedded PostgreSQL server: its folder, its start, its lock, who uses it.
 
 Belongs here: everything about running the packaged server. Does not belong here: what is inside it (`postgres`).
-Beside the data folder `x` stand `x.lock`, `x.owner` (the process that started the server) and mostly `x.socket`.
+Beside the data folder `x` stand `x.lock`, `x.users` (held by every process that uses the server) and mostly `x.socket`.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 _START_SECONDS = 120
 _SESSION_BYTES = 1536 << 20
@@ -54,24 +54,35 @@ def start(folder: Path) -> Embedded:
             shutil.chown(place.socket, place.user)
         options = f"-h '' -k {place.socket} -c max_connections=60 -c shared_buffers=64MB -c jit=off"
         _pg_ctl(place, "-w", "-t", str(_START_SECONDS), "-o", options, "-l", str(folder / "log"), "start")
-        _owner_file(folder).unlink(missing_ok=True)
     return place
 
 
-def stop(place: Embedded) -> None:
-    """Stop the server and forget its owner."""
-    with file_lock(place.folder):
-        _pg_ctl(place, "-m", "fast", "-w", "-t", str(_START_SECONDS), "stop")
-        _owner_file(place.folder).unlink(missing_ok=True)
+_held: dict[tuple[int, Path], IO[str]] = {}
 
 
-def become_owner(folder: Path) -> bool:
-    """Note this process as the server's owner unless a living one is noted. Call under the folder's lock."""
-    note = _owner_file(folder)
-    if note.exists() and _alive(json.loads(note.read_text())):
+def hold(folder: Path) -> bool:
+    """Count this process among the server's users until it leaves or ends in any way; False when it is one already.
+
+    Call under the folder's lock.
+    """
+    key = (os.getpid(), folder)
+    if key in _held:
         return False
-    note.write_text(json.dumps(_identity(os.getpid())))
+    _held[key] = folder.with_name(folder.name + ".users").open("a")
+    fcntl.flock(_held[key], fcntl.LOCK_SH)
     return True
+
+
+def leave(place: Embedded) -> None:
+    """Count this process out; the last one to leave stops the server."""
+    with file_lock(place.folder), _held.pop((os.getpid(), place.folder)) as users:
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _pg_ctl(place, "-m", "fast", "-w", "-t", str(_START_SECONDS), "stop")
+        except BlockingIOError:
+            return  # others use it
+        finally:
+            fcntl.flock(users, fcntl.LOCK_UN)  # a forked child has the file open too, and would keep the lock
 
 
 def _pg_ctl(place: Embedded, *arguments: str) -> None:
@@ -97,27 +108,6 @@ def _socket_folder(folder: Path) -> Path:
     if len(os.fsencode(near)) + len("/.s.PGSQL.5432") <= _SOCKET_PATH_LIMIT and " " not in str(near):
         return near
     return Path(tempfile.gettempdir()) / f"dsabench-pg-{digest}"
-
-
-def _owner_file(folder: Path) -> Path:
-    return folder.with_name(folder.name + ".owner")
-
-
-def _identity(pid: int) -> dict[str, str | int]:
-    """A process by number and start time, since numbers are used again."""
-    import psutil
-
-    return {"pid": pid, "started": repr(psutil.Process(pid).create_time())}
-
-
-def _alive(identity: dict[str, str | int]) -> bool:
-    import psutil
-
-    pid = int(identity["pid"])
-    try:
-        return _identity(pid) == identity and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def log_end(folder: Path) -> str:
