@@ -326,7 +326,8 @@ def compare(
             raise BadUsage(str(error)) from error
 
     found = guarded(json_, work)
-    finish(json_, found, str(found["verdict"]), True)
+    reason = f": {found['error']}" if found["error"] else ""
+    finish(json_, found, f"{found['verdict']}{reason}", True)
 
 
 @app.command("check-sql")

@@ -73,7 +73,6 @@ def _usage_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.scoring.cells import UnknownCell
 
     return (
-        BadUsage,
         NothingToBuild,
         RunUnknown,
         ServeError,
@@ -141,6 +140,8 @@ def guarded(as_json: bool, work: Callable[[], dict[str, Any]]) -> dict[str, Any]
     except Stopped as stopped:
         _say(as_json, str(stopped))
         raise typer.Exit(stopped.code) from None
+    except BadUsage as error:  # before the others, whose types take seconds to import
+        message, code = str(error), 2
     except _usage_errors() as error:
         message, code = str(error), 2
     except _run_errors() as error:

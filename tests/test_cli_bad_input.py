@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +28,15 @@ def refused(said: Said, code: int, *parts: str) -> str:
     for part in parts:
         assert part in message, f"{part!r} is not in {message!r}"
     return message
+
+
+def test_bad_usage_is_told_before_anything_heavy_is_imported() -> None:
+    program = (
+        "import sys; from flows.cli import main; sys.argv[1:] = ['run', '--release', '/nowhere']\n"
+        "try: main()\nfinally: print('prefect' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (2, "False\n"), done.stderr
 
 
 # ---- corpora ----
@@ -164,6 +175,9 @@ def test_compare(dsabench: Command, orchard: str) -> None:
     assert verdict("SELECT sort FROM tree", "SELECT tree_no FROM tree") == "mismatch"
     assert verdict("SELECT sort FROM tree", "SELECT bark FROM tree") == "execution_error"
     assert verdict("SELECT sort FROM tree", "DROP TABLE tree") == "refused_sql"
+    pair = ("--gold", "SELECT sort FROM tree", "--predicted", "SELECT bark FROM tree")
+    said = dsabench("compare", "--corpus", "spider", "--database", orchard, *pair)
+    assert said.out.strip() == "execution_error: no such column: bark"
 
 
 def test_compare_refuses_what_it_cannot_judge(dsabench: Command, orchard: str, tmp_path: Path) -> None:
