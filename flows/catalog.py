@@ -11,7 +11,7 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from pydantic import Field
 
-from flows.benchmark import embedded_release
+from flows.releases import release_folder
 from tasks_lib.evaluation import tasks as evaluation_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.reporting.retrieval_page import write_retrieval_page
@@ -117,7 +117,7 @@ async def catalog(release: Annotated[str, Field(strict=True)] = "") -> dict[str,
     Args:
         release: Folder of a release; empty means the embedded one.
     """
-    folder = Path(release).resolve() if release else await embedded_release()
+    folder = await release_folder(release)
     report = await run_catalog(folder)
     rows = [
         {"metric": metric, "stage": stage, "k": k, "percent": f"{100 * value:.2f}"}

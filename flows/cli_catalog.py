@@ -123,19 +123,16 @@ def compat_command(
 
 def _opened(release: Path | None) -> tuple[str, Catalog]:
     """The release's folder and its public catalog. Raises BadUsage when there is none."""
+    from flows.releases import release_folder
     from tasks_lib.routeenv.search import Catalog
 
-    folder = folder_of(release, "--release")
-    if not folder:
-        from flows.benchmark import embedded_release
-
-        folder = str(asyncio.run(embedded_release()))
-    public = Path(folder) / "public" / "catalog"
+    folder = asyncio.run(release_folder(folder_of(release, "--release")))
+    public = folder / "public" / "catalog"
     if not public.is_dir():
         raise BadUsage(
             f"--release {folder} has no folder public/catalog, expected a release; make one with `dsabench build`."
         )
-    return folder, Catalog.load(public)
+    return str(folder), Catalog.load(public)
 
 
 def _expect(known: Container[str], id_: str, what: str, folder: str) -> None:

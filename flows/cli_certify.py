@@ -31,7 +31,7 @@ def certify(
 
 
 async def _certify(folder: str, docs: Path | None) -> dict[str, Any]:
-    from flows.benchmark import embedded_release
+    from flows.releases import release_folder
     from tasks_lib.contracts.certificate_records import certify_all
     from tasks_lib.contracts.release import Release
     from tasks_lib.contracts.suites import release_suites
@@ -39,7 +39,7 @@ async def _certify(folder: str, docs: Path | None) -> dict[str, Any]:
     from tasks_lib.store.ledgers import Ledger
     from tasks_lib.store.quality import inspect
 
-    found = Release.load(Path(folder) if folder else await embedded_release())
+    found = Release.load(await release_folder(folder))
     broken = [f"{r.table}: {line}" for r in inspect(release_suites(found), docs) for line in r.failures]
     ledger = Ledger(run="certify")
     try:

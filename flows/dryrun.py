@@ -11,17 +11,16 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from flows import runs
-from flows.benchmark import embedded_release
 from flows.cell import cell_done
 from flows.estimates import Size, expected, layer_size, price_of, router_sizes
 from flows.explain import changed_fields
 from flows.layers import wanted_tasks
+from flows.releases import release_folder
 from flows.runtime import say
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, routes_key
 from tasks_lib.evaluation.inputs import load
@@ -262,7 +261,7 @@ async def dry(
 
     What is expected takes as many turns as an offline policy took, one call a plan and the fewest an agent can make.
     """
-    release = Path(folder) if folder else await embedded_release()
+    release = await release_folder(folder)
     run = runs.spec_of(release, backends, judge, evidence, tasks, ask_scope, planner_language)
     plans = plan_of(run, study)
     found: dict[str, Any] = {}

@@ -7,7 +7,6 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
@@ -17,7 +16,6 @@ from prefect.context import FlowRunContext
 from pydantic import Field
 
 from flows import runs
-from flows.benchmark import embedded_release
 from flows.blocks import AnyBackend, opened
 from flows.cell import cell as cell_flow
 from flows.cell import cell_done
@@ -26,6 +24,7 @@ from flows.dryrun import announce
 from flows.explain import save_keys
 from flows.layers import ensure_chain, ensure_clarified_turns, ensure_turns, wanted_tasks
 from flows.liveness import alive
+from flows.releases import release_folder
 from flows.runtime import say
 from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
 from tasks_lib.evaluation.inputs import load
@@ -221,7 +220,7 @@ async def factorial(
     """
     with limited(max_calls, max_cost), opened(backends, judge) as (specs, judging):
         async with alive():
-            folder = Path(release) if release else await embedded_release()
+            folder = await release_folder(release)
             run = runs.spec_of(folder, specs, judging, evidence, tasks, ask_scope, planner_language)
             with runs.alone(run.run_id):
                 if _on_its_own():

@@ -10,13 +10,13 @@ from prefect import flow
 from pydantic import Field
 
 from flows import runs
-from flows.benchmark import embedded_release
 from flows.blocks import AnyBackend, opened
 from flows.catalog import catalog
 from flows.counts import with_study
 from flows.dryrun import announce
 from flows.factorial import factorial
 from flows.liveness import alive
+from flows.releases import release_folder
 from flows.report import report
 from flows.routing_study import routing_study
 from flows.runtime import say
@@ -53,7 +53,7 @@ async def nightly(
     with limited(max_calls, max_cost), opened(backends, judge) as (specs, judging):
         async with alive():
             say("release: building it if it is not there")
-            folder = str(Path(release).resolve() if release else await embedded_release())
+            folder = str(await release_folder(release))
             run = runs.spec_of(Path(folder), specs, judging, evidence, tasks, ask_scope, planner_language)
             with runs.alone(run.run_id):
                 announce(run)

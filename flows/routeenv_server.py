@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from flows.benchmark import embedded_release
+from flows.releases import release_folder
 from tasks_lib.protocol.records import PublicTask
 from tasks_lib.routeenv.search import Catalog
 from tasks_lib.routeenv.server import Host, RouteEnvServer
@@ -22,6 +22,6 @@ def judge(plan: object, task: PublicTask, evidence: Mapping[str, str]) -> str:
 
 def open_server(release: str, out: Path, port: int) -> RouteEnvServer:
     """A server that listens already. `release`: folder, "" for the embedded one. Raises ValueError or OSError."""
-    public = (Path(release) if release else asyncio.run(embedded_release())) / "public"
+    public = asyncio.run(release_folder(release)) / "public"
     catalog = Catalog.load(public / "catalog")
     return RouteEnvServer(Host(catalog, public_tasks(str(public)), judge, out, PLAN_SCHEMA), port)

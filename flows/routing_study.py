@@ -11,7 +11,6 @@ import logging
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
@@ -20,10 +19,10 @@ from prefect.artifacts import create_progress_artifact, create_table_artifact, u
 from pydantic import Field
 
 from flows import runs
-from flows.benchmark import embedded_release
 from flows.blocks import AnyBackend, opened
 from flows.layers import ensure_routes, ensure_turns, wanted_tasks
 from flows.liveness import alive
+from flows.releases import release_folder
 from flows.runtime import say
 from flows.wanted import TRIAL, RunSpec, routes_key, turns_key
 from tasks_lib.evaluation.inputs import load
@@ -235,7 +234,7 @@ async def routing_study(
     """
     with limited(max_calls, max_cost), opened(backends) as (specs, _):
         async with alive():
-            folder = Path(release) if release else await embedded_release()
+            folder = await release_folder(release)
             run = runs.spec_of(folder, specs, tasks=tasks)
             with runs.alone(run.run_id):
                 study = await run_routing_study(run, trials, transcripts)

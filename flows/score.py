@@ -14,7 +14,7 @@ import polars as pl
 from prefect import flow
 from prefect.artifacts import create_table_artifact
 
-from flows.benchmark import embedded_release
+from flows.releases import release_folder
 from flows.runs import spec_of
 from tasks_lib.evaluation.inputs import Inputs, load
 from tasks_lib.evaluation.prediction_layers import (
@@ -116,7 +116,7 @@ async def score(
     if routes is None and sql is not None:
         raise PredictionsRefused("--sql was given without --routes, expected the routes that the SQL belongs to.")
     files = read_files(routes, asks, sql)
-    run = spec_of(Path(release) if release else await embedded_release(), judge=judge)
+    run = spec_of(await release_folder(release), judge=judge)
     inputs = load(run.release)
     store = ArtifactStore(settings().resolved_store_url)
     ledger = Ledger(settings().resolved_ledger_url, run=f"score:{uuid.uuid4().hex[:8]}")
