@@ -42,8 +42,8 @@ from flows.cli_support import (
     app,
     backends_of,
     finish,
-    folder_of,
     guarded,
+    release_of,
     run_flow,
     use_runner,
 )
@@ -114,7 +114,7 @@ def run(
 
     def work() -> dict[str, Any]:
         use_runner(runner)
-        folder = folder_of(release, "--release")
+        folder = release_of(release)
         specs = backends_of(backend, backends_file)
         judging = next(iter(backends_of([judge] if judge else [], option="--judge")), None)
         if dry_run:
@@ -170,7 +170,7 @@ def routing_study_command(
 
     def work() -> dict[str, Any]:
         use_runner(runner)
-        folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
+        folder, specs = release_of(release), backends_of(backend, backends_file)
 
         def study() -> Coroutine[Any, Any, Any]:
             from flows.routing_study import routing_study
@@ -209,7 +209,7 @@ def factorial_command(
 
     def work() -> dict[str, Any]:
         use_runner(runner)
-        folder, specs = folder_of(release, "--release"), backends_of(backend, backends_file)
+        folder, specs = release_of(release), backends_of(backend, backends_file)
         judging = next(iter(backends_of([judge] if judge else [], option="--judge")), None)
         if dry_run:
             from flows.dryrun import dry

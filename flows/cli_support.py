@@ -55,7 +55,7 @@ RunnerOption = Annotated[
 ]
 
 
-DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EISDIR, errno.ENOTDIR}
 """What is the matter with a disk, and not with us."""
 
 
@@ -91,6 +91,7 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.evaluation.gold import GoldFault
     from tasks_lib.evaluation.rejudging import VerdictsDiffer
     from tasks_lib.models.chat import BackendMisconfigured, ProviderUnavailable
+    from tasks_lib.reporting.run_tables import ReportError
     from tasks_lib.scoring.episodes import JoinError
     from tasks_lib.scoring.metrics import DenominatorError
     from tasks_lib.scoring.publish import QualityError
@@ -103,6 +104,7 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     return (
         CheckFailed,
         PublishRefused,
+        ReportError,
         RunBusy,
         WorkerLost,
         RescoreRefused,
@@ -191,6 +193,8 @@ def run_flow(work: Callable[[], Coroutine[Any, Any, Any]], served: bool = False)
 @contextmanager
 def _server() -> Iterator[None]:
     """The Prefect server comes up beside what is done inside, out of reach of Ctrl-C: a flow that is stopped must still be able to say so."""
+    if url := os.environ.get("PREFECT_API_URL", ""):
+        _answers(url)
     import prefect.server.api.server  # noqa: F401  (all that the other thread needs, so that no two import at once)
     from prefect import get_client
 
@@ -202,6 +206,23 @@ def _server() -> Iterator[None]:
         started = beside.submit(start)
         yield
         started.result()
+
+
+def _answers(url: str) -> None:
+    """Raises BadUsage where nobody answers at the URL of a Prefect server. Who refuses is there: Prefect says why."""
+    import http.client
+    import urllib.error
+    import urllib.request
+
+    try:
+        urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10).close()
+    except urllib.error.HTTPError:
+        return
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise BadUsage(
+            f"no Prefect server answers at PREFECT_API_URL {url} ({getattr(error, 'reason', error)}), expected a running one; start it, or "
+            "unset PREFECT_API_URL to have one with each run."
+        ) from error
 
 
 def _end() -> None:
@@ -288,6 +309,14 @@ def folder_of(path: Path | None, option: str) -> str:
         remedy = REMEDIES.get(option, "datasets/README.md says where the data comes from and how it lies")
         raise BadUsage(f"{option} {path} is not a folder, expected one; {remedy}.")
     return str(path)
+
+
+def release_of(path: Path | None) -> str:
+    """The folder of a release that is run, "" for the embedded one; told before a server is started for it. Raises BadUsage."""
+    folder = folder_of(path, "--release")
+    if folder and not (Path(folder) / "manifest.json").is_file():
+        raise BadUsage(f"--release {path} holds no manifest.json, expected a release folder; {REMEDIES['--release']}.")
+    return folder
 
 
 def corpora_of(spider: Path | None, bird: Path | None, livesqlbench: Path | None) -> list[str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import polars as pl
 
-from flows import runs
-from flows.runtime import write_json
+from flows import passed, runs
 from flows.usage import Meter, told_of
 from flows.wanted import ChainKeys, recorded_chains
 from tasks_lib.models.transcripts import KIND as MODEL_CALL
@@ -38,7 +36,8 @@ def shared_counts(
     """
     ledger = Ledger(settings().resolved_ledger_url)
     try:
-        of = {c.cell_id: asdict(chains[(c.backend, c.router)]) for c in cells}
+        mine = {(c.backend, c.router): chains[(c.backend, c.router)] for c in cells}
+        of = {"cells": [c.cell_id for c in cells], "layers": passed.contents(passed.layers(mine))}
         counts = _kept(run_id, "cells", of, lambda: _counted(ledger, cells, chains))
         counts["model_calls_made"] = ledger.count(MODEL_CALL, invocation)
         counts["sql_executions_made"] = ledger.count(SQL_EXECUTION, invocation)
@@ -54,15 +53,11 @@ def _kept(run_id: str, name: str, of: object, count: Callable[[], tuple[dict[str
     """
     path = runs.run_folder(run_id) / "counts" / f"{name}.json"
     key = digest({"of": of, "ledger": settings().resolved_ledger_url, "code": code_digest(*CODE)})
-    try:
-        held = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
-        held = {}
-    if held.get("key") == key:
-        return dict(held["counts"])
+    if (held := passed.read_kept(path, key)) is not None:
+        return held
     counts, whole = count()
     if whole:
-        write_json(path, {"key": key, "counts": counts})
+        passed.write_kept(path, key, counts)
     return counts
 
 
@@ -167,7 +162,8 @@ def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str,
             told = told_of(ledger, only)
             return {"model_calls": len(only), "cost": cost_of(told, len(only))}, told.height == len(only)
 
-        of = {"cells": [*record["cell_keys"]], "chains": record["chains"], "routes": study["routing_routes"]}
+        named = passed.layers(recorded_chains(record), study["routing_routes"])
+        of = {"cells": [*record["cell_keys"]], "layers": passed.contents(named)}
         more = _kept(record["run"], "study", of, count)
         made = ledger.count(MODEL_CALL, study["invocation"])
     finally:

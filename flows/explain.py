@@ -6,10 +6,11 @@ The fields of keys are kept beside a run's record (`keys.json`), since a digest 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from pydantic import BaseModel
 
 from flows import runs
 from flows.runtime import write_json
@@ -73,6 +74,14 @@ class Known:
     code: Mapping[str, Mapping[str, str]]
 
 
+class _Recorded(BaseModel):
+    """A run's `keys.json`."""
+
+    cells: dict[str, str]
+    keys: dict[str, KeyFields]
+    code: dict[str, dict[str, str]]
+
+
 def known_of(noted: Mapping[str, KeyFields]) -> Known:
     """What keys that this process built were made of."""
     codes = sorted({f.params["code"] for f in noted.values() if "code" in f.params})
@@ -102,15 +111,15 @@ def recorded(run_id: str) -> tuple[Known, Mapping[str, str]]:
     """(fields of a run's keys, key by cell id). Raises RunUnknown."""
     path = runs.run_folder(run_id) / "keys.json"
     try:
-        held = json.loads(path.read_text("utf-8"))
-        keys = {key: KeyFields(**fields) for key, fields in held["keys"].items()}
-        return Known(keys, held["code"]), held["cells"]
+        held = _Recorded.model_validate_json(path.read_bytes())
+        return Known(held.keys, held.code), held.cells
     except FileNotFoundError:
         raise runs.RunUnknown(
             f"{path} is missing, expected the fields of the run's keys; start the run again to record them, what is done stays done."
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise runs.RunUnknown(f"{path} cannot be read ({error}); delete it and start the run again.") from error
+    except ValueError as error:
+        said = " ".join(str(error).split("\n")[:3])
+        raise runs.RunUnknown(f"{path} cannot be read ({said}); delete it and start the run again.") from error
 
 
 def lineage(run_id: str, cell_id: str) -> list[Layer]:

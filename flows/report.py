@@ -151,7 +151,7 @@ def _page(
     if verification["ok"] and record.get("status") == "completed":
         key = passed.page_key(run, record, verification, comparison)
         kept = passed.passed(key)
-        if kept is None or not page.is_file() or kept["page"] != sha256_file(page):
+        if kept is None or not page.is_file() or kept.get("page") != sha256_file(page):
             write_page(tables_of(run, record, verification, comparison), page)
             passed.keep(key, {"page": sha256_file(page)})
         return str(page)

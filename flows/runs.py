@@ -136,7 +136,7 @@ def load(run_id: str = "") -> tuple[RunSpec, dict[str, Any]]:
     except FileNotFoundError:
         known = sorted(p.name for p in runs_folder().glob("run-*"))
         raise RunUnknown(f"run {run_id!r} has no record, expected {path}; known runs: {known or 'none'}.") from None
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise RunUnknown(
             f"the record {path} cannot be read ({error}); delete it and run again, results are kept."
         ) from error

@@ -130,8 +130,19 @@ def test_a_missing_release(dsabench: Command, tmp_path: Path, command: str) -> N
     refused(dsabench(command, "--release", str(tmp_path / "gone"), "--json"), 2, "--release", "gone", "expected")
 
 
-@pytest.mark.parametrize("command", ["factorial", "routing-study", "audit"])
-def test_a_folder_that_is_no_release(dsabench: Command, tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/api", "127.0.0.1/api", "no url"])
+def test_a_prefect_server_that_is_away(
+    dsabench: Command, embedded: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", url)
+    refused(dsabench("run", "--release", str(embedded), "--json"), 2, url, "expected a running one", "unset")
+
+
+@pytest.mark.parametrize("command", ["run", "factorial", "routing-study", "audit"])
+def test_a_folder_that_is_no_release(
+    dsabench: Command, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.cli_support._server", lambda: pytest.fail("a server was started for no release"))
     refused(dsabench(command, "--release", str(tmp_path), "--json"), 2, str(tmp_path), "manifest.json", "build")
 
 

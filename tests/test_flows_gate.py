@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import io
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -21,14 +22,16 @@ from test_flows_chain import ledger_file
 from test_flows_chain import planted as shown
 
 from flows import passed, report, runs, verification
-from flows.wanted import chain_keys
+from flows.explain import recorded
+from flows.wanted import chain_keys, recorded_chains
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.evaluation.leaks import Scanner
 from tasks_lib.protocol.vocabulary import Router
+from tasks_lib.reporting import page as page_module
 from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.ledgers import Ledger
-from tasks_lib.store.schemas import EPISODES, METRICS, ROUTES, Table
+from tasks_lib.store.schemas import AUDIT, EPISODES, METRICS, ROUTES, Table
 from tasks_lib.store.settings import settings
 
 pytestmark = pytest.mark.timeout(600)
@@ -292,11 +295,18 @@ def test_a_run_looks_at_gold_and_calls_once_and_verify_always(
 
 
 def test_a_page_is_written_again_when_what_it_shows_has_changed(
-    small_run: SmallRun, dsabench: Command, no_gold: None, no_calls: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_run: SmallRun,
+    dsabench: Command,
+    no_gold: None,
+    no_calls: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(passed, "_place", lambda key: tmp_path / f"{key}.json")
     record, folder = runs.load(small_run.id)[1], runs.run_folder(small_run.id)
-    page, before = folder / "report.html", {p: p.read_bytes() for p in folder.glob("*.*")}
+    page, audit = folder / "report.html", (AUDIT, record["audit_key"])
+    tables = [Path(p) for p in (store().path(*audit), store().record_path(*audit))]
+    before = {p: p.read_bytes() for p in (*folder.glob("*.*"), *tables)}
 
     def reported(**changed: Any) -> bytes:
         runs.save(small_run.id, {**record, **changed})
@@ -305,7 +315,13 @@ def test_a_page_is_written_again_when_what_it_shows_has_changed(
 
     try:
         good, written = reported(), page.stat().st_ino
-        of_one_start = {"seconds": 1.5, "invocation": "another", "model_calls_made": 0, "sql_executions_made": 0}
+        of_one_start = {
+            "seconds": 1.5,
+            "invocation": "another",
+            "model_calls_made": 0,
+            "sql_executions_made": 0,
+            "release": "-",
+        }
         assert (reported(**of_one_start), page.stat().st_ino) == (good, written)
         assert b"7.2500 USD known" in reported(cost={**record["cost"], "known_usd": 7.25})
         assert reported() == good
@@ -313,6 +329,71 @@ def test_a_page_is_written_again_when_what_it_shows_has_changed(
         assert reported() == good
         page.unlink()
         assert reported() == good
+        # A style is no code, and a table made anew has the key it had.
+        templates = tmp_path / "templates"
+        shutil.copytree(passed.TEMPLATES, templates)
+        (templates / "page.css").write_text("body { margin: 77px }", "utf-8")
+        with monkeypatch.context() as changed:
+            changed.setattr(passed, "TEMPLATES", templates)
+            changed.setattr(page_module, "TEMPLATES", templates)
+            assert b"margin: 77px" in reported()
+        assert reported() == good
+        planted(*audit, lambda frame: frame.filter(pl.int_range(pl.len()) > 0))
+        written = page.stat().st_ino
+        reported()
+        assert page.stat().st_ino != written
+        page.unlink()
+        page.mkdir()
+        said = dsabench("report", "--run", small_run.id)
+        assert (said.code, "Traceback" in said.err, "is a folder, expected a file name" in said.err) == (1, False, True)
     finally:
+        if page.is_dir():
+            page.rmdir()
         for path, content in before.items():
             path.write_bytes(content)
+
+
+def test_calls_of_layers_made_anew_are_looked_at_again(small_run: SmallRun) -> None:
+    run, record = runs.load(small_run.id)
+    chains = recorded_chains(record)
+    before, key = passed.scan_key(run, record, chains), chains[("offline-tfidf", Router.REACT)].routes
+    files = {Path(p): Path(p).read_bytes() for p in (store().path(ROUTES, key), store().record_path(ROUTES, key))}
+    try:
+        planted(ROUTES, key, lambda routes: routes.with_columns(pl.col("confidence") / 2))
+        assert passed.scan_key(run, record, chains) != before
+    finally:
+        for path, content in files.items():
+            path.write_bytes(content)
+
+
+def test_what_is_kept_is_believed_as_it_was_written_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    passed.write_kept(file, "of this", {"ok": True, "share": 0.5})
+    assert passed.read_kept(file, "of this") == {"ok": True, "share": 0.5}
+    assert passed.read_kept(file, "of that") is None
+    written = file.read_text("utf-8")
+    for damaged in (
+        "",
+        written[:-9],
+        "[]",
+        "3",
+        "{}",
+        '{"page": 3}',
+        '{"kept": [], "sha256": ""}',
+        written.replace("0.5", "0.7"),
+    ):
+        file.write_text(damaged, "utf-8")
+        assert passed.read_kept(file, "of this") is None, damaged
+
+
+def test_a_record_of_another_form_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "runs_folder", lambda: tmp_path)
+    (tmp_path / "run-1").mkdir()
+    for text in ("", "[]", "{}", "3", '{"spec": 3}'):
+        (tmp_path / "run-1/run.json").write_text(text, "utf-8")
+        with pytest.raises(runs.RunUnknown, match="cannot be read"):
+            runs.load("run-1")
+    for text in ("", "[]", "{}", "3", '{"cells": {}, "keys": [], "code": {}}', '{"cells": {}, "keys": {}, "code": 3}'):
+        (tmp_path / "run-1/keys.json").write_text(text, "utf-8")
+        with pytest.raises(runs.RunUnknown, match="cannot be read"):
+            recorded("run-1")
