@@ -13,7 +13,7 @@ venv: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing pinned packages into $(VENV): some minutes, about 2.4 GB" >&2
+	@echo "installing pinned packages into $(VENV): some minutes, about 3 GB" >&2
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@

@@ -17,7 +17,7 @@ from flows.units import AUDIT_CODE, audited
 from tasks_lib.contracts import profiles
 from tasks_lib.contracts.building import build, locations
 from tasks_lib.contracts.release import Release, ReleaseDamaged, check_out, copy
-from tasks_lib.corpora.embedded import materialise
+from tasks_lib.corpora.embedded import materialise, source_digest
 from tasks_lib.evaluation.reranker_training import weights
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.client import open_model
@@ -109,7 +109,7 @@ def embedded_folder() -> Path:
     """Where the embedded release of this code and these embedded corpora stands (built or not)."""
     key = artifact_key(
         "embedded_release@1",
-        {"corpora": code_digest("datasets/embedded")},
+        {"corpora": source_digest()},
         {"seed": EMBEDDED_SEED, "code": code_digest(*BUILD_CODE)},
     )
     return settings().home.resolve() / "releases" / f"embedded-{key[:12]}"

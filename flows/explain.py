@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from flows import runs
 from flows.runtime import write_json
@@ -117,9 +117,10 @@ def recorded(run_id: str) -> tuple[Known, Mapping[str, str]]:
         raise runs.RunUnknown(
             f"{path} is missing, expected the fields of the run's keys; start the run again to record them, what is done stays done."
         ) from None
-    except ValueError as error:
-        said = " ".join(str(error).split("\n")[:3])
-        raise runs.RunUnknown(f"{path} cannot be read ({said}); delete it and start the run again.") from error
+    except ValidationError as error:
+        raise runs.RunUnknown(
+            f"{path} cannot be read ({runs.first_of(error)}); delete it and start the run again."
+        ) from error
 
 
 def lineage(run_id: str, cell_id: str) -> list[Layer]:

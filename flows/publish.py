@@ -82,6 +82,10 @@ async def publish_run(run_id: str, out: Path) -> dict[str, Any]:
     """
     run, record = runs.load(run_id)
     _check_place(out)
+    if record.get("status") == "running":
+        raise PublishRefused(
+            f"run {run.run_id} is not over, expected a completed run; wait for the command that is at it, or give it again if it was killed."
+        )
     if record.get("status") != "completed":
         raise PublishRefused(
             f"run {run.run_id} is {record.get('status')} ({record.get('reason') or 'no reason given'}), expected a completed run; "

@@ -9,13 +9,32 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from flows.runtime import write_json
-from flows.wanted import RunSpec
+from flows.wanted import ChainKeys, RunSpec
 from tasks_lib.models.backends import BackendSpec, offline_backends
+from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.settings import settings
+
+_CHAIN = rf"^\S+ ({'|'.join(Router)})$"
+
+
+class _Record(BaseModel):
+    """What of a record must have its form before anything is made of it; the rest is only told."""
+
+    spec: RunSpec
+    status: str = ""
+    cell_keys: dict[str, str] = {}
+    chains: dict[Annotated[str, Field(pattern=_CHAIN)], ChainKeys] = {}
+    turns: dict[str, dict[str, str]] = {}
+    routing_routes: dict[str, str] = {}
+    routing_turns: dict[str, str] = {}
+    usage: dict[str, dict[str, Any]] = {}
+    cost: dict[str, float] = {}
 
 
 class RunUnknown(ValueError):
@@ -131,12 +150,19 @@ def load(run_id: str = "") -> tuple[RunSpec, dict[str, Any]]:
             ) from error
     path = run_folder(run_id) / "run.json"
     try:
-        record = json.loads(path.read_text("utf-8"))
-        return RunSpec.model_validate_json(json.dumps(record["spec"])), record
+        text = path.read_bytes()
+        return _Record.model_validate_json(text).spec, json.loads(text)
     except FileNotFoundError:
         known = sorted(p.name for p in runs_folder().glob("run-*"))
         raise RunUnknown(f"run {run_id!r} has no record, expected {path}; known runs: {known or 'none'}.") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except ValidationError as error:
         raise RunUnknown(
-            f"the record {path} cannot be read ({error}); delete it and run again, results are kept."
+            f"the record {path} cannot be read ({first_of(error)}); delete it and run again, results are kept."
         ) from error
+
+
+def first_of(error: ValidationError) -> str:
+    """The first thing that is wrong with a file, and where, in one line."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"])) or "the file"
+    return f"{where}: {' '.join(first['msg'].split())}"

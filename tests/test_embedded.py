@@ -27,7 +27,7 @@ import sqlglot
 import yaml
 
 from tasks_lib.corpora import bird, livesqlbench, spider
-from tasks_lib.corpora.embedded import SOURCE, EmbeddedError, materialise
+from tasks_lib.corpora.embedded import SOURCE, EmbeddedError, materialise, source_digest
 from tasks_lib.corpora.model import CorpusSource
 from tasks_lib.protocol.vocabulary import Corpus
 from tasks_lib.sql.postgres import PostgresServer
@@ -287,6 +287,15 @@ def test_questions_are_sentences(golds: list[Gold]) -> None:
 
 def tree(root: Path) -> dict[str, str]:
     return {p.relative_to(root).as_posix(): sha256_file(p) for p in sorted(root.rglob("*")) if p.is_file()}
+
+
+def test_every_file_counts_rows_of_tables_too(tmp_path: Path) -> None:
+    copied = shutil.copytree(SOURCE, tmp_path / "embedded")
+    assert source_digest(copied) == source_digest()
+    for pattern in ("*.csv", "*.sql", "*.yaml"):
+        before, file = source_digest(copied), sorted(copied.rglob(pattern))[0]
+        file.write_text(file.read_text("utf-8") + "\n", "utf-8")
+        assert source_digest(copied) != before, file
 
 
 def test_two_runs_write_the_same_bytes_and_a_second_run_changes_nothing(tmp_path: Path) -> None:

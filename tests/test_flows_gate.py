@@ -386,12 +386,19 @@ def test_what_is_kept_is_believed_as_it_was_written_or_not_at_all(tmp_path: Path
         assert passed.read_kept(file, "of this") is None, damaged
 
 
-def test_a_record_of_another_form_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_of_another_form_is_told_in_a_sentence(
+    small_run: SmallRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = runs.load(small_run.id)[1]
+    wrong: list[dict[str, Any]] = [{"cell_keys": []}, {"chains": []}, {"chains": {"x": 3}}, {"usage": 3}, {"cost": []}]
+    altered = [{**record, **one} for one in wrong]
     monkeypatch.setattr(runs, "runs_folder", lambda: tmp_path)
     (tmp_path / "run-1").mkdir()
-    for text in ("", "[]", "{}", "3", '{"spec": 3}'):
+    for text in ("", "[]", "{}", "3", '{"spec": 3}', *map(json.dumps, altered)):
         (tmp_path / "run-1/run.json").write_text(text, "utf-8")
-        with pytest.raises(runs.RunUnknown, match="cannot be read"):
+        with pytest.raises(
+            runs.RunUnknown, match=r"^the record .* cannot be read \(.*\); delete it and run again, results are kept\.$"
+        ):
             runs.load("run-1")
     for text in ("", "[]", "{}", "3", '{"cells": {}, "keys": [], "code": {}}', '{"cells": {}, "keys": {}, "code": 3}'):
         (tmp_path / "run-1/keys.json").write_text(text, "utf-8")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -229,6 +230,12 @@ def test_whatever_is_private_is_found_in_any_file(copy: Path, small_run: SmallRu
     found = leaks_in(copy, inputs.scanner, secrets, ["/somewhere/else"])
     assert {(leak.file, leak.kind) for leak in found} >= {(f"{kind}.csv", kind) for kind in planted}
     assert all("hush" not in str(leak) for leak in found)
+
+
+async def test_a_run_that_is_not_over_is_to_be_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "load", lambda _: (SimpleNamespace(run_id="run-1"), {"status": "running"}))
+    with pytest.raises(PublishRefused, match="wait for the command that is at it"):
+        await publish.publish_run("run-1", tmp_path / "out")
 
 
 async def test_a_run_that_may_not_leave_leaves_nothing(

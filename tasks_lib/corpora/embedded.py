@@ -119,6 +119,11 @@ class _Database:
     tables: tuple[_Table, ...]
 
 
+def source_digest(source: Path = SOURCE) -> str:
+    """sha256 hex over every file that the corpora are made from, rows of tables too."""
+    return digest(_tree(source, "*"))
+
+
 def materialise(out: Path, source: Path = SOURCE) -> dict[Corpus, Path]:
     """Write the three corpora below `out` and return the root of each: `<out>/<corpus>`.
 
