@@ -271,8 +271,8 @@ def test_verify(small_run: SmallRun, dsabench: Command) -> None:
 
 
 def failed_verification(dsabench: Command, run: SmallRun) -> dict[str, Any]:
-    """What `verify` says; the run, which others share, is not left marked as failed."""
-    with kept(runs.run_folder(run.id) / "run.json"):
+    """What `verify` says; the run, which others share, is left neither marked as failed nor with what was found."""
+    with kept(*(runs.run_folder(run.id) / name for name in ("run.json", "verification.json"))):
         said = dsabench("verify", "--run", run.id, "--json")
     assert said.code == 1, said
     assert said.json["ok"] is False
