@@ -195,6 +195,8 @@ def _server() -> Iterator[None]:
     """The Prefect server comes up beside what is done inside, out of reach of Ctrl-C: a flow that is stopped must still be able to say so."""
     if url := os.environ.get("PREFECT_API_URL", ""):
         _answers(url)
+        yield
+        return
     import prefect.server.api.server  # noqa: F401  (all that the other thread needs, so that no two import at once)
     from prefect import get_client
 

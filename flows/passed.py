@@ -64,6 +64,12 @@ def contents(named: Mapping[str, tuple[Table, str]]) -> dict[str, str]:
     return {name: record.sha256 if record else "" for name, record in records.items()}
 
 
+def tables(record: Mapping[str, Any]) -> dict[str, tuple[Table, str]]:
+    """Tables that the record of a run names, by the field that names them."""
+    fields = {f"{name}_key": table for name, table in (*TABLES.items(), ("routing_intervals", INTERVALS))}
+    return {field: (table, record[field]) for field, table in fields.items() if record.get(field)}
+
+
 def layers(chains: Chains, study: Mapping[str, str] | None = None) -> dict[str, tuple[Table, str]]:
     """Every layer of the chains and the routes of a routing study (`routing_routes` of a record), by a name of its own."""
     return {name: (table, key) for name, table, key in _layers(chains, study or {})}
@@ -86,8 +92,7 @@ def page_key(
     run: RunSpec, record: Mapping[str, Any], verification: Mapping[str, Any], comparison: Comparison | None
 ) -> str:
     """Of the results page: it shows what the record names and tells, its verification, and the run beside it, in its templates."""
-    tables = {f"{name}_key": table for name, table in (*TABLES.items(), ("routing_intervals", INTERVALS))}
-    named = {name: (table, record[name]) for name, table in tables.items() if record.get(name)}
+    named = tables(record)
     named |= {name: (EPISODES, key) for name, key in record.get("cell_keys", {}).items()}
     named |= layers(recorded_chains(record))
     # Styles and scripts are no code that `code_digest` reads.

@@ -33,7 +33,7 @@ from tasks_lib.sql.execute import SqlRunner
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.ledgers import Ledger
-from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, INTERVALS, METRICS, PLANS, RELEASES, ROUTES, TABLES
+from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, METRICS, RELEASES, ROUTES
 from tasks_lib.store.settings import settings
 
 Chains = Mapping[tuple[str, Router], ChainKeys]
@@ -113,8 +113,7 @@ def _another_release(run: RunSpec) -> list[str]:
 def _missing(store: ArtifactStore, record: Mapping[str, Any], chains: Chains) -> list[str]:
     """What verification reads and the store does not hold: tables, partitions, layers."""
     problems = []
-    named = {f"{name}_key": table for name, table in (*TABLES.items(), ("routing_intervals", INTERVALS))}
-    tables = [name for name, table in named.items() if record.get(name) and not store.ok(table, record[name])]
+    tables = [name for name, (table, key) in passed.tables(record).items() if not store.ok(table, key)]
     if tables:
         problems.append(
             f"{len(tables)} tables of the run are missing, damaged or of another version (first {tables[0].removesuffix('_key')}); run "
@@ -136,9 +135,8 @@ def _missing(store: ArtifactStore, record: Mapping[str, Any], chains: Chains) ->
 
 def _lost_layers(store: ArtifactStore, chains: Chains) -> Iterator[str]:
     """Layers that verification reads and the store does not hold, as `<layer> of <backend> <router>`."""
-    tables = {"routes": ROUTES, "clarified": ROUTES, "asks": ASKS, "releases": RELEASES, "plans": PLANS}
     for (backend, router), chain in chains.items():
-        wanted = [(tables[name], key, name) for name, key in chain.inputs().items()]
+        wanted = [(passed.LAYERS[name], key, name) for name, key in chain.inputs().items()]
         wanted += [(CONTRIBUTIONS, key, f"contributions {agent}") for agent, key in chain.contributions.items()]
         yield from (f"{name} of {backend} {router}" for table, key, name in wanted if not store.ok(table, key))
 

@@ -295,9 +295,8 @@ def test_fifty_runaways_leave_no_growth(dsn: str, server: PostgresServer, folder
 
     def sessions() -> list[psutil.Process]:
         title = f"postgres: {READER} "
-        running = psutil.process_iter(
-            ["ppid", "cmdline"]
-        )  # one that ends meanwhile has no command line, and is no error
+        # One that ends meanwhile has no command line here, and is no error.
+        running = psutil.process_iter(["ppid", "cmdline"])
         mine = [p for p in running if p.info["ppid"] == postmaster(folder).pid]
         return [p for p in mine if " ".join(p.info["cmdline"] or ()).startswith(title)]
 
