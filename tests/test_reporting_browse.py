@@ -17,7 +17,7 @@ from browse_support import (
     sequential,
     sequential_chains,
 )
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tasks_lib.protocol.vocabulary import FailureStage
 from tasks_lib.reporting.browser import MARKER, IndexRow, Pages, write_pages
@@ -163,7 +163,7 @@ def test_the_index_filters_sorts_and_keeps_the_view_in_its_address(folder: Path,
     assert visible(page) == ["task_int", "task_seq"]
     page.get_by_label("Failure stage", exact=True).select_option(label="under selection")
     assert visible(page) == ["task_seq"]
-    assert page.get_by_role("status").inner_text() == "1 of 2 tasks"
+    expect(page.get_by_role("status")).to_have_text("1 of 2 tasks")
     assert page.locator("#task_seq td").nth(6).inner_text() == "50.0"
     page.get_by_label("Router", exact=True).select_option("react")
     assert visible(page) == []
@@ -175,7 +175,7 @@ def test_the_index_filters_sorts_and_keeps_the_view_in_its_address(folder: Path,
     assert visible(page) == ["task_seq"]
     assert page.locator("#task_seq td").nth(7).inner_text() == "under selection"
     page.get_by_role("button", name="Clear").click()
-    page.wait_for_function("document.getElementById('count').textContent === '2 tasks'")
+    expect(page.get_by_role("status")).to_have_text("2 tasks")
     page.get_by_role("button", name="Solved, percent").press("Enter")
     assert visible(page) == ["task_int", "task_seq"]
     page.get_by_role("link", name="task_seq").press("Enter")
