@@ -12,8 +12,7 @@ from typing import Any
 
 from flows import runs
 from flows.folders import drafted
-from flows.layers import wanted_tasks
-from flows.wanted import RunSpec, recorded_chains
+from flows.wanted import RunSpec, recorded_chains, wanted_tasks
 from tasks_lib.evaluation.inputs import Inputs, load
 from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.reporting.browser import MARKER, PRIVATE, Pages, page_path, write_pages

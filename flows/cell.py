@@ -13,8 +13,8 @@ from prefect import flow
 from pydantic import Field
 
 from flows import runs
-from flows.layers import ensure_chain, wanted_tasks
-from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
+from flows.layers import ensure_chain
+from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, wanted_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import AskScope

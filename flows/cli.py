@@ -45,6 +45,7 @@ from flows.cli_support import (
     guarded,
     release_of,
     run_flow,
+    run_here,
     use_runner,
 )
 from flows.runtime import prepare
@@ -122,18 +123,32 @@ def run(
 
             return run_flow(lambda: dry(folder, specs, judging, evidence, ask_scope, planner_language, tasks))
 
+        def settled() -> dict[str, Any] | None:
+            from flows.settled import conclude
+
+            place = Path(folder) if folder else _embedded()
+            return conclude(place, specs, judging, evidence, ask_scope, planner_language, tasks)
+
         def chain() -> Coroutine[Any, Any, Any]:
             from flows.nightly import nightly
 
             chosen = (folder, specs or None, judging, evidence, ask_scope, planner_language, tasks)
             return nightly(*chosen, max_calls, max_cost)
 
-        return run_flow(chain, served=True)
+        # Who names a Prefect server wants to see every run there.
+        done = None if os.environ.get("PREFECT_API_URL") else run_here(settled)
+        return run_flow(chain, served=True) if done is None else done
 
     record = guarded(json_, work)
     if dry_run:
         finish(json_, record, record.pop("text"), True)
     finish(json_, {k: record.get(k) for k in RUN_FIELDS}, _headline(record), record["status"] == "completed")
+
+
+def _embedded() -> Path:
+    from flows.benchmark import embedded_folder
+
+    return embedded_folder()
 
 
 def _headline(record: dict[str, Any]) -> str:

@@ -190,6 +190,12 @@ def run_flow(work: Callable[[], Coroutine[Any, Any, Any]], served: bool = False)
             close_pool(at_once=watch.heard() > 0)
 
 
+def run_here(work: Callable[[], Any]) -> Any:
+    """Run what starts neither flow nor worker; a signal stops it."""
+    with stoppable(_end):
+        return work()
+
+
 @contextmanager
 def _server() -> Iterator[None]:
     """The Prefect server comes up beside what is done inside, out of reach of Ctrl-C: a flow that is stopped must still be able to say so."""

@@ -19,10 +19,9 @@ from flows import runs
 from flows.cell import cell_done
 from flows.estimates import Size, expected, layer_size, price_of, router_sizes
 from flows.explain import changed_fields
-from flows.layers import wanted_tasks
 from flows.releases import release_folder
 from flows.runtime import say
-from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, routes_key
+from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, routes_key, wanted_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.transcripts import KIND

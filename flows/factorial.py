@@ -22,11 +22,11 @@ from flows.cell import cell_done
 from flows.counts import shared_counts
 from flows.dryrun import announce
 from flows.explain import save_keys
-from flows.layers import ensure_chain, ensure_clarified_turns, ensure_turns, wanted_tasks
+from flows.layers import ensure_chain, ensure_clarified_turns, ensure_turns
 from flows.liveness import alive
 from flows.releases import release_folder
 from flows.runtime import say
-from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
+from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, wanted_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.budget import limited

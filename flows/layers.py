@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.wanted import TRIAL, ChainKeys, RunSpec, chain_keys, clarified_turns_key, routes_key, turns_key
+from flows.wanted import TRIAL, ChainKeys, RunSpec, chain_keys, clarified_turns_key, routes_key, turns_key, wanted_tasks
 from tasks_lib.evaluation import tasks as evaluation_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
@@ -15,12 +15,6 @@ from tasks_lib.store.jobs import Job
 from tasks_lib.store.schemas import ASKS, RELEASES
 from tasks_lib.store.settings import settings
 from tasks_lib.store.tasks import ensure
-
-
-def wanted_tasks(run: RunSpec) -> list[str]:
-    """Task ids of a run, in id order (ids are keyed digests, so the first N are a fixed arbitrary sample)."""
-    ids = sorted(load(run.release).contracts)
-    return ids[: run.tasks] if run.tasks else ids
 
 
 def _job(

@@ -20,6 +20,7 @@ from flows.releases import release_folder
 from flows.report import report
 from flows.routing_study import routing_study
 from flows.runtime import say
+from flows.settled import concluded
 from tasks_lib.models.budget import limited
 from tasks_lib.protocol.vocabulary import AskScope, PlannerLanguage
 
@@ -70,16 +71,5 @@ async def nightly(
                 if study["status"] != "completed":
                     reasons = "; ".join(x for x in (record["reason"], study["reason"]) if x)
                     record |= {"status": "incomplete", "reason": reasons}
-                record["seconds"] = round(time.monotonic() - started, 1)
-                runs.save(record["run"], record)
-                say("report: verification and results page")
-                with runs.marked(record):
-                    made = await report(record["run"])
-                if not made["verification"]["ok"]:
-                    problems = " ".join(made["verification"]["problems"][:5])
-                    record |= {"status": "incomplete" if record["status"] == "incomplete" else "failed"}
-                    record["reason"] = " ".join(x for x in (record["reason"], problems) if x)
-                record["disagreement_key"] = made["disagreement_key"]
-                record |= {"report": made["report"], "seconds": round(time.monotonic() - started, 1), "release": folder}
-                runs.save(record["run"], record)
+                await concluded(run, record, started, lambda: report(run.run_id))
     return record

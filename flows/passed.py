@@ -36,7 +36,7 @@ SCAN_CODE = ("flows/verification.py", "flows/counts.py", "tasks_lib/evaluation",
 # The scan knows the words of our own prompts.
 PROMPTS = ("tasks_lib/contracts", "tasks_lib/execution", "tasks_lib/routing", "tasks_lib/catalog", "tasks_lib/models")
 
-PAGE_CODE = ("flows/passed.py", "flows/report.py", "flows/compare.py", "tasks_lib/reporting", "tasks_lib/scoring")
+PAGE_CODE = ("flows/passed.py", "flows/results.py", "flows/compare.py", "tasks_lib/reporting", "tasks_lib/scoring")
 TEMPLATES = PROJECT_ROOT / "tasks_lib/reporting/templates"
 OF_ONE_START = (
     "seconds",

@@ -21,10 +21,9 @@ from flows import runs
 from flows.cell import cell_done, score_cell
 from flows.explain import Known, known_of, only_judged, recorded, save_keys
 from flows.factorial import published
-from flows.layers import wanted_tasks
-from flows.report import ensure_disagreement
+from flows.results import ensure_disagreement
 from flows.runtime import say
-from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, recorded_chains
+from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, recorded_chains, wanted_tasks
 from tasks_lib.evaluation.rejudging import Rejudged, Rejudging, judge_again
 from tasks_lib.models.transcripts import KIND as MODEL_CALL
 from tasks_lib.protocol.vocabulary import DataAgent, Router

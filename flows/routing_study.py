@@ -20,11 +20,11 @@ from pydantic import Field
 
 from flows import runs
 from flows.blocks import AnyBackend, opened
-from flows.layers import ensure_routes, ensure_turns, wanted_tasks
+from flows.layers import ensure_routes, ensure_turns
 from flows.liveness import alive
 from flows.releases import release_folder
 from flows.runtime import say
-from flows.wanted import TRIAL, RunSpec, routes_key, turns_key
+from flows.wanted import TRIAL, RunSpec, routes_key, turns_key, wanted_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.budget import limited

@@ -14,9 +14,8 @@ import polars as pl
 
 from flows import passed, runs
 from flows.counts import call_keys, study_keys
-from flows.layers import wanted_tasks
 from flows.runtime import write_json
-from flows.wanted import ChainKeys, RunSpec, recorded_chains
+from flows.wanted import ChainKeys, RunSpec, recorded_chains, wanted_tasks
 from tasks_lib.evaluation.gold import Gold, GoldFault
 from tasks_lib.evaluation.inputs import Inputs, load
 from tasks_lib.evaluation.leaks import Finding

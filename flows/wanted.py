@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.protocol.records import Cell
 from tasks_lib.protocol.vocabulary import AskScope, DataAgent, PlannerLanguage, Router
@@ -113,6 +114,12 @@ def recorded_chains(record: Mapping[str, Any]) -> dict[tuple[str, Router], Chain
         contributions = {DataAgent(a): k for a, k in keys["contributions"].items()}
         found[(backend, Router(router))] = ChainKeys(**{**keys, "contributions": contributions})
     return found
+
+
+def wanted_tasks(run: RunSpec) -> list[str]:
+    """Task ids of a run, in id order (ids are keyed digests, so the first N are a fixed arbitrary sample)."""
+    ids = sorted(load(run.release).contracts)
+    return ids[: run.tasks] if run.tasks else ids
 
 
 def routes_key(run: RunSpec, backend: BackendSpec, router: Router, trial: int = TRIAL) -> str:

@@ -14,7 +14,7 @@ from conftest import SmallRun
 
 from flows import layers, runs
 from flows.cell import score_cell
-from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys
+from flows.wanted import ChainKeys, RunSpec, cell_key, chain_keys, wanted_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.protocol.vocabulary import Behavior, Router
 from tasks_lib.scoring.cells import parse
@@ -67,7 +67,7 @@ def test_a_setting_is_in_the_keys_it_touches_and_in_the_id_only_where_it_is_chos
 def test_with_scope_all_needless_questions_are_counted_and_nothing_else_moves(in_this_process: RunSpec) -> None:
     run, _, keys = changed(in_this_process, ask_scope="all")
     backend, contracts = run.backends[0], load(run.release).contracts
-    ids = layers.wanted_tasks(run)
+    ids = wanted_tasks(run)
     ordinary = {t for t in ids if contracts[t].behavior is not Behavior.INTERACTIVE}
     asyncio.run(layers.ensure_chain(run, backend, Router.DIRECT, "test"))
     asks = store().read(ASKS, keys.asks)

@@ -10,8 +10,8 @@ import pytest
 from conftest import SMALL_TASKS, Said, SmallRun
 
 from flows.browse import chain_files
-from flows.layers import wanted_tasks
 from flows.runs import load as load_run
+from flows.wanted import wanted_tasks
 from tasks_lib.evaluation.inputs import load
 from tasks_lib.reporting.browser import MARKER
 from tasks_lib.reporting.browser_layers import LayerLost, batches

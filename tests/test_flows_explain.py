@@ -16,8 +16,8 @@ from conftest import SMALL_TASKS, TFIDF, Said, SmallRun
 from flows import runs
 from flows.dryrun import announce, plan_of, reasons
 from flows.explain import tables_of
-from flows.layers import ensure_chain, wanted_tasks
-from flows.wanted import RunSpec, chain_keys
+from flows.layers import ensure_chain
+from flows.wanted import RunSpec, chain_keys, wanted_tasks
 from tasks_lib.contracts.release import Release
 from tasks_lib.contracts.review.revising import revise
 from tasks_lib.contracts.review.trail import Decision, Occasion, Ruling

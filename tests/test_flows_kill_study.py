@@ -25,9 +25,8 @@ from servers import ModelServer
 from test_flows_misbehaving import digest_of, entries
 
 from flows import runs
-from flows.layers import wanted_tasks
 from flows.routing_study import routing_study
-from flows.wanted import RunSpec, routes_key
+from flows.wanted import RunSpec, routes_key, wanted_tasks
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.models.transcripts import FAILED, KIND
 from tasks_lib.scoring.cells import ROUTING_STUDY_ROUTERS
