@@ -21,7 +21,7 @@ from conftest import SMALL_TASKS, TFIDF, Said, SmallRun
 from test_flows_chain import ledger_file
 from test_flows_chain import planted as shown
 
-from flows import passed, report, runs, verification
+from flows import passed, results, runs, verification
 from flows.explain import recorded
 from flows.wanted import chain_keys, recorded_chains
 from tasks_lib.evaluation.inputs import load
@@ -63,7 +63,7 @@ def kept(small_run: SmallRun, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[
     tables = [(EPISODES, k) for k in chosen(record)] + [(METRICS, record["metrics_key"])]
     files = [Path(p) for t, k in tables for p in (store().path(t, k), store().record_path(t, k))]
     contents = {p: p.read_bytes() for p in (*files, *folder.glob("*.json"), folder.parent / "last.json")}
-    monkeypatch.setattr(report, "write_page", lambda _tables, page: page)
+    monkeypatch.setattr(results, "write_page", lambda _tables, page: page)
     monkeypatch.setattr(passed, "keep", lambda *_: None)  # what a test leaves out has not passed
     yield record
     for path, content in contents.items():
