@@ -30,5 +30,8 @@ def browse_command(
 
     found = guarded(json_, work)
     finish(
-        json_, found, f"{found['page']}: {found['tasks']} tasks of {found['run']}; private, not for publication", True
+        json_,
+        found,
+        f"{found['page']}: {found['tasks']} task{'' if found['tasks'] == 1 else 's'} of {found['run']}; private, not for publication",
+        True,
     )
