@@ -392,14 +392,14 @@ def test_a_chain_and_a_cell_on_s3_with_a_postgresql_ledger_have_the_same_bytes(
         made = asyncio.run(cell(small_run.id, CELL))
     assert made["key"] == small_run.record["cell_keys"][CELL]
     chain = recorded_chains(small_run.record)[(parse(CELL).backend, Router.DIRECT)]
-    layers = {
+    layers = [
         (ROUTES, chain.routes),
         (ROUTES, chain.clarified),
         (ASKS, chain.asks),
         (RELEASES, chain.releases),
         (PLANS, chain.plans),
-    }
-    layers |= {(CONTRIBUTIONS, key) for key in chain.contributions.values()}
+        *((CONTRIBUTIONS, key) for key in chain.contributions.values()),
+    ]
     for table, key in [*layers, (EPISODES, made["key"]), (METRICS, made["key"])]:
         assert there.fs.cat_file(there.path(table, key)) == here.fs.cat_file(here.path(table, key)), table.name
         assert there.record(table, key) == here.record(table, key), table.name
