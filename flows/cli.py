@@ -146,8 +146,12 @@ def run(
 
 
 def _embedded() -> Path:
+    """Where the embedded release stands, with its databases."""
     from flows.benchmark import embedded_folder
+    from tasks_lib.corpora.embedded import materialise
+    from tasks_lib.store.settings import settings
 
+    materialise(settings().home / "corpora")
     return embedded_folder()
 
 

@@ -97,6 +97,7 @@ def _run_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.scoring.publish import QualityError
     from tasks_lib.sql.faults import DatabaseFault
     from tasks_lib.store.artifacts import ArtifactRefused, StoreUnavailable
+    from tasks_lib.store.keys import KeyUnavailable
     from tasks_lib.store.ledgers import LedgerUnusable
     from tasks_lib.store.quality import QualityFailed
     from tasks_lib.store.runners import RunnerUnusable, WorkerLost
@@ -109,6 +110,7 @@ def _run_errors() -> tuple[type[BaseException], ...]:
         WorkerLost,
         RescoreRefused,
         VerdictsDiffer,
+        KeyUnavailable,
         LedgerUnusable,
         QualityFailed,
         RunnerUnusable,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -37,8 +38,7 @@ def shared_counts(
     ledger = Ledger(settings().resolved_ledger_url)
     try:
         mine = {(c.backend, c.router): chains[(c.backend, c.router)] for c in cells}
-        of = {"cells": [c.cell_id for c in cells], "layers": passed.contents(passed.layers(mine))}
-        counts = _kept(run_id, "cells", of, lambda: _counted(ledger, cells, chains))
+        counts = _kept(run_id, "cells", _of(cells, mine), lambda: _counted(ledger, cells, chains))
         counts["model_calls_made"] = ledger.count(MODEL_CALL, invocation)
         counts["sql_executions_made"] = ledger.count(SQL_EXECUTION, invocation)
         return counts
@@ -46,17 +46,33 @@ def shared_counts(
         ledger.close()
 
 
+def whole(run_id: str, record: Mapping[str, Any]) -> bool:
+    """Whether what the record says was counted is kept, over the layers as they are now: every call was in the ledger then."""
+    cells, chains = [parse(c) for c in record["cell_keys"]], recorded_chains(record)
+    wanted = {"cells": _of(cells, chains), "study": _of(cells, chains, record["routing_routes"])}
+    return all(passed.read_kept(*_place(run_id, name, of)) is not None for name, of in wanted.items())
+
+
+def _of(cells: Sequence[Cell], chains: passed.Chains, study: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What counts follow from: the cells, and the bytes of their layers."""
+    return {"cells": sorted(c.cell_id for c in cells), "layers": passed.contents(passed.layers(chains, study))}
+
+
+def _place(run_id: str, name: str, of: object) -> tuple[Path, str]:
+    key = digest({"of": of, "ledger": settings().resolved_ledger_url, "code": code_digest(*CODE)})
+    return runs.run_folder(run_id) / "counts" / f"{name}.json", key
+
+
 def _kept(run_id: str, name: str, of: object, count: Callable[[], tuple[dict[str, Any], bool]]) -> dict[str, Any]:
     """What was counted before over the same layers, ledger and code, else what is counted now.
 
     `count`: (counts, whether the ledger held every call); only whole counts are kept, since a ledger may still be imported.
     """
-    path = runs.run_folder(run_id) / "counts" / f"{name}.json"
-    key = digest({"of": of, "ledger": settings().resolved_ledger_url, "code": code_digest(*CODE)})
+    path, key = _place(run_id, name, of)
     if (held := passed.read_kept(path, key)) is not None:
         return held
-    counts, whole = count()
-    if whole:
+    counts, every = count()
+    if every:
         passed.write_kept(path, key, counts)
     return counts
 
@@ -162,8 +178,7 @@ def with_study(record: Mapping[str, Any], study: Mapping[str, Any]) -> dict[str,
             told = told_of(ledger, only)
             return {"model_calls": len(only), "cost": cost_of(told, len(only))}, told.height == len(only)
 
-        named = passed.layers(recorded_chains(record), study["routing_routes"])
-        of = {"cells": [*record["cell_keys"]], "layers": passed.contents(named)}
+        of = _of([parse(c) for c in record["cell_keys"]], recorded_chains(record), study["routing_routes"])
         more = _kept(record["run"], "study", of, count)
         made = ledger.count(MODEL_CALL, study["invocation"])
     finally:

@@ -20,7 +20,7 @@ from flows.releases import release_folder
 from flows.report import report
 from flows.routing_study import routing_study
 from flows.runtime import say
-from flows.settled import concluded
+from flows.settled import concluded, settled_key
 from tasks_lib.models.budget import limited
 from tasks_lib.protocol.vocabulary import AskScope, PlannerLanguage
 
@@ -57,6 +57,7 @@ async def nightly(
             folder = str(await release_folder(release))
             run = runs.spec_of(Path(folder), specs, judging, evidence, tasks, ask_scope, planner_language)
             with runs.alone(run.run_id):
+                key = settled_key(run)
                 announce(run)
                 say(f"catalog of {folder}: retrieval audit")
                 catalogued = await catalog(folder)
@@ -71,5 +72,5 @@ async def nightly(
                 if study["status"] != "completed":
                     reasons = "; ".join(x for x in (record["reason"], study["reason"]) if x)
                     record |= {"status": "incomplete", "reason": reasons}
-                await concluded(run, record, started, lambda: report(run.run_id))
+                await concluded(run, key, record, started, lambda: report(run.run_id))
     return record

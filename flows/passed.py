@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from flows import BEGUN
 from flows.runtime import write_json
 from flows.wanted import ChainKeys, RunSpec, recorded_chains
 from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.scoring.comparison import Comparison
 from tasks_lib.store.artifacts import ArtifactStore
-from tasks_lib.store.keys import artifact_key, code_digest, sha256_file, sha256_text
+from tasks_lib.store.keys import artifact_key, code_changed, code_digest, sha256_file, sha256_text
 from tasks_lib.store.schemas import ASKS, CONTRIBUTIONS, EPISODES, INTERVALS, PLANS, RELEASES, ROUTES, TABLES, Table
 from tasks_lib.store.settings import PROJECT_ROOT, settings
 
@@ -25,6 +26,8 @@ Chains = Mapping[tuple[str, Router], ChainKeys]
 LAYERS = {"routes": ROUTES, "clarified": ROUTES, "asks": ASKS, "releases": RELEASES, "plans": PLANS}
 """Tables of a chain's layers by name, without its contributions."""
 
+CODE = ("flows", "tasks_lib")
+"""All there is."""
 GOLD_CODE = (
     "flows/verification.py",
     "tasks_lib/evaluation",
@@ -129,7 +132,9 @@ def read_kept(path: Path, key: str) -> dict[str, Any] | None:
 
 
 def write_kept(path: Path, key: str, value: Mapping[str, Any]) -> None:
-    """Keep a value, plain JSON, under a key."""
+    """Keep a value, plain JSON, under a key; nothing where code was written since this process began, which the key may name."""
+    if code_changed(BEGUN, *CODE):
+        return
     write_json(path, {"key": key, "kept": value, "sha256": _sealed(key, value)})
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows import passed, runs
+from flows import counts, passed, runs
 from flows.results import write_report
 from flows.runtime import say
 from flows.wanted import RunSpec, recorded_chains
@@ -22,18 +22,17 @@ from tasks_lib.evaluation.inputs import load
 from tasks_lib.models.backends import BackendSpec
 from tasks_lib.protocol.vocabulary import AskScope, PlannerLanguage
 from tasks_lib.store.artifacts import ArtifactStore
-from tasks_lib.store.keys import artifact_key, code_digest, digest
+from tasks_lib.store.keys import artifact_key, code_digest, digest, sha256_file
 from tasks_lib.store.schemas import EPISODES, METRICS, ROUTE_TURNS, Table
 from tasks_lib.store.settings import settings
 
-CODE = ("flows", "tasks_lib")
 Reporting = Callable[[], Awaitable[dict[str, Any]]]
 
 
-async def concluded(run: RunSpec, record: dict[str, Any], started: float, reporting: Reporting) -> None:
+async def concluded(run: RunSpec, key: str, record: dict[str, Any], started: float, reporting: Reporting) -> None:
     """The end of a run whose tables are there: verification and page by `reporting`, and the record that tells of both.
 
-    `started`: when the run began, as `time.monotonic` tells it.
+    `key`: `settled_key` of the run, taken before anything was made. `started`: when the run began, as `time.monotonic` tells it.
     """
     record["seconds"] = round(time.monotonic() - started, 1)
     runs.save(run.run_id, record)
@@ -48,7 +47,7 @@ async def concluded(run: RunSpec, record: dict[str, Any], started: float, report
     record |= {"report": made["report"], "seconds": round(time.monotonic() - started, 1), "release": run.release}
     runs.save(run.run_id, record)
     if record["status"] == "completed":
-        passed.keep(_key(run), {"record": _told(runs.load(run.run_id)[1])})
+        passed.keep(key, _told(run.run_id, runs.load(run.run_id)[1]))
 
 
 def settled(run: RunSpec) -> dict[str, Any] | None:
@@ -60,10 +59,11 @@ def settled(run: RunSpec) -> dict[str, Any] | None:
         return None
     if spec != run or record.get("status") != "completed":
         return None
-    if (passed.passed(_key(run)) or {}).get("record") != _told(record):
+    if passed.passed(settled_key(run)) != _told(run.run_id, record):
         return None
     store = ArtifactStore(settings().resolved_store_url)
-    return record if all(store.ok(table, key) for table, key in _artifacts(record)) else None
+    there = all(store.ok(table, key) for table, key in _artifacts(record))
+    return record if there and counts.whole(run.run_id, record) else None
 
 
 def conclude(
@@ -95,23 +95,26 @@ def conclude(
         async def reporting() -> dict[str, Any]:
             return await write_report(*runs.load(run.run_id))
 
-        asyncio.run(concluded(run, record, started, reporting))
+        asyncio.run(concluded(run, settled_key(run), record, started, reporting))
     return record
 
 
-def _key(run: RunSpec) -> str:
+def settled_key(run: RunSpec) -> str:
+    """Of a run that has nothing left to do with the code of today."""
     # The place of the store and of the ledger decides no number, but what a record names lies there.
     where = {"store": settings().resolved_store_url, "ledger": settings().resolved_ledger_url}
     return artifact_key(
         "settled@1",
         {"release": run.manifest},
-        {"run": run.model_dump(mode="json"), **where, "code": code_digest(*CODE)},
+        {"run": run.model_dump(mode="json"), **where, "code": code_digest(*passed.CODE)},
     )
 
 
-def _told(record: Mapping[str, Any]) -> str:
-    """Digest of all that a record says of its tables."""
-    return digest({name: value for name, value in record.items() if name not in passed.OF_ONE_START})
+def _told(run_id: str, record: Mapping[str, Any]) -> dict[str, str]:
+    """Digests of all that a record says of its tables, and of the fields of its keys."""
+    keys = runs.run_folder(run_id) / "keys.json"
+    tables = {name: value for name, value in record.items() if name not in passed.OF_ONE_START}
+    return {"record": digest(tables), "keys": sha256_file(keys) if keys.is_file() else ""}
 
 
 def _artifacts(record: Mapping[str, Any]) -> list[tuple[Table, str]]:

@@ -23,7 +23,7 @@ from tasks_lib.store.schemas import (
     ROUTING_TABLE,
     Table,
 )
-from tasks_lib.store.settings import settings
+from tasks_lib.store.settings import PROJECT_ROOT, settings
 
 pytestmark = pytest.mark.timeout(600)
 Command = Callable[..., Said]
@@ -47,7 +47,7 @@ def test_a_run_with_nothing_to_do_starts_no_server_and_says_what_the_flows_say(
 ) -> None:
     spec, _ = runs.load(small_run.id)
     for kept in (settings().home / "checks").glob("*.json"):
-        if kept.stem == settled._key(spec):
+        if kept.stem == settled.settled_key(spec):
             kept.unlink()  # not known to be settled: the flows find out
     by_flows = dsabench(*command(small_run))
     assert (by_flows.code, by_flows.json["status"]) == (0, "completed"), by_flows
@@ -115,6 +115,53 @@ def test_nothing_may_be_lost(small_run: SmallRun) -> None:
         assert settled.settled(spec) is not None, what
 
 
+def test_fields_of_keys_and_counts_are_as_they_were(small_run: SmallRun) -> None:
+    """Only the flows record these again: keys for `explain`, counts of a ledger that was away."""
+    spec, record = runs.load(small_run.id)
+    folder = runs.run_folder(small_run.id)
+    for name in ("keys.json", "counts/cells.json", "counts/study.json"):
+        file = folder / name
+        content = file.read_bytes()
+        for damaged in (None, content[:-2], content.replace(b"offline", b"0ffline")):
+            if damaged is None:
+                file.unlink()
+            else:
+                file.write_bytes(damaged)
+            assert (settled.settled(spec) is None) is (damaged != content), (name, damaged)
+        file.write_bytes(content)
+    assert settled.settled(spec) is not None
+    store = ArtifactStore(settings().resolved_store_url)
+    routes = store.record_path(ROUTES, record["chains"]["offline-tfidf react"]["routes"])
+    held = Path(routes).read_bytes()
+    parquet = Path(store.path(ROUTES, record["chains"]["offline-tfidf react"]["routes"]))
+    bytes_ = parquet.read_bytes()
+    try:  # other bytes under the same key, with a record of them
+        store.write(ROUTES, parquet.stem, store.read(ROUTES, parquet.stem).with_columns(calls=[]))
+        assert settled.settled(spec) is None
+    finally:
+        parquet.write_bytes(bytes_)
+        Path(routes).write_bytes(held)
+    assert settled.settled(spec) is not None
+
+
+def test_nothing_is_kept_where_code_was_written_meanwhile(small_run: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process did was not done by the code that a key names now, or will name when the file is put back."""
+    spec, _ = runs.load(small_run.id)
+    kept = settings().home / "checks" / f"{settled.settled_key(spec)}.json"
+    seal = kept.read_bytes()
+    newest = max(p.stat().st_ctime_ns for name in passed.CODE for p in (PROJECT_ROOT / name).rglob("*.py"))
+    try:
+        kept.unlink()
+        monkeypatch.setattr(passed, "BEGUN", newest - 1)
+        passed.keep(settled.settled_key(spec), {"record": ""})
+        assert not kept.exists()
+        monkeypatch.setattr(passed, "BEGUN", newest)
+        passed.keep(settled.settled_key(spec), {"record": ""})
+        assert kept.exists()
+    finally:
+        kept.write_bytes(seal)
+
+
 def test_only_what_ended_well_with_this_code_and_spec_is_settled(
     small_run: SmallRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,15 +177,15 @@ def test_only_what_ended_well_with_this_code_and_spec_is_settled(
     finally:
         path.write_bytes(content)
     assert settled.settled(spec.model_copy(update={"release": spec.release + "/../" + Path(spec.release).name})) is None
-    kept = settings().home / "checks" / f"{settled._key(spec)}.json"
+    kept = settings().home / "checks" / f"{settled.settled_key(spec)}.json"
     seal = kept.read_bytes()
     try:
-        passed.keep(settled._key(spec), {"record": "0" * 64})
+        passed.keep(settled.settled_key(spec), {"record": "0" * 64})
         assert settled.settled(spec) is None
     finally:
         kept.write_bytes(seal)
     assert settled.settled(spec) is not None
-    monkeypatch.setattr(settled, "CODE", ("flows",))
+    monkeypatch.setattr(passed, "CODE", ("flows",))
     assert settled.settled(spec) is None
 
 

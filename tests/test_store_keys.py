@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from tasks_lib.protocol.records import RouteEdge
 from tasks_lib.store import keys
-from tasks_lib.store.keys import KeyUnavailable, artifact_key, canonical_json, code_digest, digest, keyed_digest
+from tasks_lib.store.keys import (
+    KeyUnavailable,
+    artifact_key,
+    canonical_json,
+    code_changed,
+    code_digest,
+    digest,
+    keyed_digest,
+)
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,22 @@ def test_changed_code_prompts_and_sql_change_the_digest(project: Path, name: str
 def test_comments_and_docstrings_do_not(project: Path, name: str, text: str) -> None:
     before = code_digest("floor")
     assert _digest_after(project, name, text) == before
+
+
+@pytest.mark.parametrize("content", [b"def broken(:", "x = 'é'".encode("latin-1"), b"x = 1\0"])
+def test_code_that_cannot_be_read_is_named(project: Path, content: bytes) -> None:
+    (project / "floor" / "broken.py").write_bytes(content)
+    code_digest.cache_clear()
+    with pytest.raises(KeyUnavailable, match=r"floor/broken\.py cannot be read as Python \(.*mend or remove it"):
+        code_digest("floor")
+
+
+def test_code_that_was_written_since_is_told_even_when_it_says_the_same(project: Path) -> None:
+    now = max(path.stat().st_ctime_ns for path in (project / "floor").rglob("*"))
+    assert not code_changed(now, "floor")
+    file = project / "floor" / "helper.py"
+    file.write_text(file.read_text("utf-8"), "utf-8")
+    assert code_changed(now, "floor")
 
 
 def test_no_code_is_an_error(project: Path) -> None:

@@ -104,8 +104,15 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def _code_of(path: Path) -> str:
-    """Meaning of a source file: for Python its tree without docstrings, for anything else its bytes."""
-    return _meaning(path.read_text("utf-8")) if path.suffix == ".py" else sha256_file(path)
+    """Meaning of a source file: for Python its tree without docstrings, for anything else its bytes. Raises KeyUnavailable."""
+    if path.suffix != ".py":
+        return sha256_file(path)
+    try:
+        return _meaning(path.read_text("utf-8"))
+    except (SyntaxError, ValueError) as error:
+        raise KeyUnavailable(
+            f"cache_key_unavailable: {path} cannot be read as Python ({error}), expected the project's code; mend or remove it."
+        ) from error
 
 
 @cache
@@ -152,8 +159,12 @@ def code_files(value: str) -> dict[str, str]:
     return dict(_FILES[value])
 
 
-def _code_files(parts: tuple[str, ...]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def code_changed(since: int, *parts: str) -> bool:
+    """Whether a code or prompt file of `parts` was written after `since` (nanoseconds since the epoch), whatever it says now."""
+    return any(path.stat().st_ctime_ns > since for path in _code_paths(parts))
+
+
+def _code_paths(parts: tuple[str, ...]) -> Iterator[Path]:
     for part in parts:
         base = PROJECT_ROOT / part
         files: Iterable[Path] = [base] if base.is_file() else base.rglob("*")
@@ -162,10 +173,13 @@ def _code_files(parts: tuple[str, ...]) -> list[tuple[str, str]]:
                 path.is_file()
                 and "__pycache__" not in path.parts
                 and path.suffix in {".py", ".j2", ".sql", ".md", ".yaml", ".txt"}
+                and path.name != "README.md"
             ):
-                if path.name == "README.md":
-                    continue
-                found.append((path.relative_to(PROJECT_ROOT).as_posix(), _code_of(path)))
+                yield path
+
+
+def _code_files(parts: tuple[str, ...]) -> list[tuple[str, str]]:
+    found = [(path.relative_to(PROJECT_ROOT).as_posix(), _code_of(path)) for path in _code_paths(parts)]
     if not found:
         raise KeyUnavailable(
             f"cache_key_unavailable: no code found under {parts}; name existing folders of the project."
