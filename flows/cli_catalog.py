@@ -221,8 +221,13 @@ def _object_view(report: Mapping[str, Any]) -> list[RenderableType]:
 def _compat_view(report: Mapping[str, Any]) -> list[RenderableType]:
     if not report["relations"]:
         return [Text("no evidence that columns of these two databases could be matched")]
-    rows = [(r["relation_id"], r["source_column_id"], r["target_column_id"], r["text"]) for r in report["relations"]]
-    names = ("relation", "source column", "target column", "evidence")
+    first, second = (report[f"{end}_database_id"] for end in ("source", "target"))
+    rows = []
+    for r in report["relations"]:
+        # A relation has its own direction; the table has that of the question.
+        columns = {r[f"{end}_database_id"]: r[f"{end}_column_id"] for end in ("source", "target")}
+        rows.append((r["relation_id"], columns[first], columns[second], r["text"]))
+    names = ("relation", f"column of {first}", f"column of {second}", "evidence")
     title = f"{len(rows)} pairs of columns that could be matched"
     return [_table(title, names, rows), *_left_out(report)]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.cli_support import Json, app, finish, guarded, run_flow
+from flows.cli_support import BadUsage, Json, app, finish, guarded, run_flow
 
 
 @app.command("publish")
@@ -37,6 +37,8 @@ def check_command(
     def work() -> dict[str, Any]:
         from flows.publish import checked
 
+        if not package.is_dir():
+            raise BadUsage(f"{package} is not a folder, expected one that `dsabench publish` wrote; name that.")
         return {"package": str(package), "status": "good", "compared": checked(package)}
 
     found = guarded(json_, work)

@@ -65,7 +65,7 @@ class BadUsage(ValueError):
 
 def _usage_errors() -> tuple[type[BaseException], ...]:
     from flows.benchmark import NothingToBuild
-    from flows.runs import RunUnknown
+    from flows.runs import BackendUnknown, RunUnknown
     from flows.serve import ServeError
     from tasks_lib.contracts.profiles import ProfileRefused
     from tasks_lib.contracts.release import ReleaseDamaged, ReleaseRefused
@@ -73,6 +73,7 @@ def _usage_errors() -> tuple[type[BaseException], ...]:
     from tasks_lib.scoring.cells import UnknownCell
 
     return (
+        BackendUnknown,
         NothingToBuild,
         RunUnknown,
         ServeError,

@@ -117,7 +117,8 @@ def _pairs(run: RunSpec, other: RunSpec, pairs: Mapping[str, str]) -> dict[str, 
     chosen = {name: pairs.get(name, name) for name in mine if name in pairs or name in theirs}
     if not chosen:
         raise NotComparable(
-            f"{run.run_id} has backends {mine} and {other.run_id} {theirs}, expected a name in common; pair two with --pair NAME=OTHER."
+            f"{run.run_id} has backends {mine} and {other.run_id} {theirs}, expected a name in common; pair two with "
+            "`dsabench compare-runs --pair NAME=OTHER`."
         )
     return chosen
 

@@ -53,7 +53,8 @@ async def nightly(
     started = time.monotonic()
     with limited(max_calls, max_cost), opened(backends, judge) as (specs, judging):
         async with alive():
-            say("release: building it if it is not there")
+            if not release:
+                say("release: building the embedded one if it is not there")
             folder = str(await release_folder(release))
             run = runs.spec_of(Path(folder), specs, judging, evidence, tasks, ask_scope, planner_language)
             with runs.alone(run.run_id):

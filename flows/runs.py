@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from flows.runtime import write_json
 from flows.wanted import ChainKeys, RunSpec
-from tasks_lib.models.backends import BackendSpec, offline_backends
+from tasks_lib.models.backends import OFFLINE_POLICIES, RANDOM, BackendSpec, offline_backends
 from tasks_lib.protocol.vocabulary import Router
 from tasks_lib.store.keys import sha256_file
 from tasks_lib.store.settings import settings
@@ -39,6 +39,10 @@ class _Record(BaseModel):
 
 class RunUnknown(ValueError):
     """No such run, or its record cannot be read."""
+
+
+class BackendUnknown(ValueError):
+    """A backend names an offline policy that there is not."""
 
 
 class RunBusy(RuntimeError):
@@ -69,6 +73,12 @@ def spec_of(
             f"{release} holds no manifest.json, expected a release folder; make one with `dsabench build --out DIR`."
         )
     offline = offline_backends()
+    for spec in (*backends, *([judge] if judge else [])):
+        if spec.model.startswith("offline/") and not spec.offline:
+            known = ", ".join((*OFFLINE_POLICIES, RANDOM))
+            raise BackendUnknown(
+                f"backend {spec.name}: {spec.model!r} is no offline policy, expected one of {known}; mend its model."
+            )
     return RunSpec.model_validate(
         {
             "release": str(release.resolve()),

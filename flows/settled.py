@@ -87,8 +87,9 @@ def conclude(
         record = settled(run)
         if record is None:
             return None
-        layers = len(passed.layers(recorded_chains(record), record["routing_routes"]))
-        say(f"plan of {run.run_id}: nothing to run, {layers} layers and {record['cells']} cells are done")
+        named = passed.layers(recorded_chains(record), record["routing_routes"])
+        layers = {key for _, key in named.values()}  # the study's routes are those of the chains too
+        say(f"plan of {run.run_id}: nothing to run, {len(layers)} layers and {record['cells']} cells are done")
         record |= {"invocation": f"{run.run_id}:{uuid.uuid4().hex[:8]}", "cells_started": 0}
         record |= {"model_calls_made": 0, "sql_executions_made": 0}
 

@@ -130,6 +130,22 @@ def test_a_missing_release(dsabench: Command, tmp_path: Path, command: str) -> N
     refused(dsabench(command, "--release", str(tmp_path / "gone"), "--json"), 2, "--release", "gone", "expected")
 
 
+@pytest.mark.parametrize("option", ["--backend", "--judge"])
+def test_an_offline_policy_that_there_is_not(
+    dsabench: Command, embedded: Path, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flows.cli_support._server", lambda: pytest.fail("a server was started for no policy"))
+    spec = '{"name": "x", "model": "offline/nosuch"}'
+    refused(dsabench("run", "--release", str(embedded), option, spec, "--json"), 2, "offline/nosuch", "offline/tfidf")
+    refused(
+        dsabench("run", "--release", str(embedded), option, spec, "--dry-run", "--json"), 2, "offline/nosuch", "mend"
+    )
+
+
+def test_a_package_that_is_not_there(dsabench: Command, tmp_path: Path) -> None:
+    refused(dsabench("check", str(tmp_path / "gone"), "--json"), 2, "gone is not a folder", "dsabench publish")
+
+
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/api", "127.0.0.1/api", "no url"])
 def test_a_prefect_server_that_is_away(
     dsabench: Command, embedded: Path, url: str, monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from catalog_support import ferries, publish
 from conftest import Said
+from rich.table import Table
+
+from flows.cli_catalog import _compat_view
 
 Command = Callable[..., Said]
 
@@ -76,6 +79,14 @@ def test_compat_reads_the_evidence_between_two_databases(dsabench: Command, rele
     assert "values in common" in " ".join(said.out.split())
     data = dsabench("catalog", "compat", first, second, "--release", str(release), "--json").json
     assert {r["kind"] for r in data["relations"]} == {"compatible"}
+    owners = {r[f"{end}_column_id"]: r[f"{end}_database_id"] for r in data["relations"] for end in ("source", "target")}
+    back = dsabench("catalog", "compat", second, first, "--release", str(release), "--json").json
+    for report, order in ((data, (first, second)), (back, (second, first))):
+        (table,) = _compat_view(report)
+        assert isinstance(table, Table)
+        for column, id_ in zip(table.columns[1:3], order, strict=True):
+            assert column.header == f"column of {id_}"
+            assert {owners[str(cell)] for cell in column.cells} == {id_}
     far = dsabench("catalog", "compat", first, third, "--release", str(release), "--json").json
     assert len(far["relations"]) <= len(data["relations"])
 

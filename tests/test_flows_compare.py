@@ -92,7 +92,7 @@ def test_what_cannot_be_compared_is_one_sentence(
     for other, words, more in (
         (released, "expected one release", ()),
         (small_run.id, "was named twice", ()),
-        (named, "pair two with --pair", ()),
+        (named, "pair two with `dsabench compare-runs --pair", ()),
         (named, "has no backend 'x'", ("--pair", "offline-tfidf=x")),
         (short, "lacks 1 of its 24 cells", ()),
         ("run-none", "has no record", ()),

@@ -57,7 +57,7 @@ def test_a_run_with_nothing_to_do_starts_no_server_and_says_what_the_flows_say(
     without_server(monkeypatch)
     said = dsabench(*command(small_run))
     assert (said.code, told(said.json)) == (0, told(by_flows.json)), said
-    assert "nothing to run, 27 layers and 72 cells are done" in said.err
+    assert "nothing to run, 24 layers and 72 cells are done" in said.err
     assert told(runs.load(small_run.id)[1]) == told(record)
     assert runs.load(small_run.id)[1]["invocation"] != record["invocation"]
     assert page.stat().st_mtime_ns == before

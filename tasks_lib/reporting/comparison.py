@@ -36,7 +36,7 @@ def lead(found: Comparison) -> str:
         if found.conditions
         else "No setting, prompt, code file or comparator differs."
     )
-    text = f"This run ({found.run}) beside {found.other}, an earlier one of the same release, over the {held} tasks both hold. {differs}"
+    text = f"This run ({found.run}) beside {found.other}, another of the same release, over the {held} tasks both hold. {differs}"
     return " ".join((text, *found.left_out))
 
 

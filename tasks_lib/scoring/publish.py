@@ -127,8 +127,9 @@ def publish(
         {"scope": set(SCOPES), "backend": whole | {EVERY}},
         within={
             **dict.fromkeys(("value", "low", "high"), (-1.0, 1.0)),
-            **dict.fromkeys(("numerator", "denominator", "counted"), (0.0, None)),
-            **dict.fromkeys(("tasks", "cells"), (1.0, None)),
+            # 0 cells: a spread over conditional values that are all 0/0 (`spreads`).
+            **dict.fromkeys(("numerator", "denominator", "counted", "cells"), (0.0, None)),
+            "tasks": (1.0, None),
         },
     )
     store.write(ANALYSES, analyses_key, analyses, inputs=inputs)
