@@ -124,10 +124,13 @@ def run(
             return run_flow(lambda: dry(folder, specs, judging, evidence, ask_scope, planner_language, tasks))
 
         def settled() -> dict[str, Any] | None:
+            from flows.runs import spec_of
             from flows.settled import conclude
 
             place = Path(folder) if folder else _embedded()
-            return conclude(place, specs, judging, evidence, ask_scope, planner_language, tasks)
+            if not (place / "manifest.json").is_file():  # the embedded one is built by the flows
+                return None
+            return conclude(spec_of(place, specs, judging, evidence, tasks, ask_scope, planner_language))
 
         def chain() -> Coroutine[Any, Any, Any]:
             from flows.nightly import nightly

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from flows import counts, passed, runs
@@ -19,8 +18,6 @@ from flows.runtime import say
 from flows.wanted import RunSpec, recorded_chains
 from tasks_lib.contracts.release import ReleaseDamaged
 from tasks_lib.evaluation.inputs import load
-from tasks_lib.models.backends import BackendSpec
-from tasks_lib.protocol.vocabulary import AskScope, PlannerLanguage
 from tasks_lib.store.artifacts import ArtifactStore
 from tasks_lib.store.keys import artifact_key, code_digest, digest, sha256_file
 from tasks_lib.store.schemas import EPISODES, METRICS, ROUTE_TURNS, Table
@@ -66,23 +63,12 @@ def settled(run: RunSpec) -> dict[str, Any] | None:
     return record if there and counts.whole(run.run_id, record) else None
 
 
-def conclude(
-    folder: Path,
-    backends: Sequence[BackendSpec],
-    judge: BackendSpec | None,
-    evidence: str,
-    ask_scope: AskScope,
-    planner_language: PlannerLanguage,
-    tasks: int,
-) -> dict[str, Any] | None:
+def conclude(run: RunSpec) -> dict[str, Any] | None:
     """Verify a settled run and write its page where that has changed; its record, or None where the run is not settled.
 
     Raises RunBusy, and what a report raises.
     """
     started = time.monotonic()
-    if not (folder / "manifest.json").is_file():
-        return None
-    run = runs.spec_of(folder, backends, judge, evidence, tasks, ask_scope, planner_language)
     with runs.alone(run.run_id):
         record = settled(run)
         if record is None:
