@@ -76,8 +76,11 @@ def test_a_stage_survives_a_lost_worker_and_a_second_loss_names_it(tmp_path: Pat
     """The job's process kills itself: once, and the artifact is made by the next one; twice, and the sentence says whose it was."""
     from tasks_lib.store.artifacts import ArtifactStore
     from tasks_lib.store.schemas import RELEASES
-    from tasks_lib.store.tasks import ensure, stage_task
+    from tasks_lib.store.tasks import close_pool, ensure, stage_task
 
+    close_pool(
+        at_once=True
+    )  # what other tests left may have been killed by them, which would count as a loss of this job
     store = ArtifactStore(str(tmp_path / "store"))
     stage = stage_task("releases")
 

@@ -53,8 +53,7 @@ def sums(matrix: Counts, columns: Floats) -> npt.NDArray[np.floating[Any]]:
 
     Sums of halves below 2^22 are exact in single precision, whatever their order, and cost half; all others are added in double.
     """
-    bound = matrix.shape[1] * np.abs(columns).max(axis=0, initial=0)
-    if (bound < EXACT).all() and (np.rint(2 * columns) == 2 * columns).all():
+    if _exact(columns):
         return columns.T.astype(np.float32) @ matrix.T
     found = np.empty((columns.shape[1], matrix.shape[0]))
     for begin in range(0, matrix.shape[0], BLOCK):
@@ -62,10 +61,22 @@ def sums(matrix: Counts, columns: Floats) -> npt.NDArray[np.floating[Any]]:
     return found
 
 
+def _exact(columns: Floats) -> bool:
+    """Halves throughout, of which a whole resample adds up to less than EXACT; looked at a block after the other."""
+    for begin in range(0, columns.shape[1], BLOCK):
+        doubled = 2 * columns[:, begin : begin + BLOCK]
+        if len(columns) * np.abs(doubled).max(initial=0) >= 2 * EXACT or (np.rint(doubled) != doubled).any():
+            return False
+    return True
+
+
 def quotients(top: npt.NDArray[np.floating[Any]], bottom: npt.NDArray[np.floating[Any]]) -> Floats:
     """top / bottom in double precision, NaN where the denominator is zero."""
-    out = np.full(top.shape, np.nan)
-    np.divide(top, bottom, out=out, where=bottom != 0, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out: Floats = np.divide(top, bottom, dtype=np.float64)
+    empty = bottom == 0
+    if empty.any():
+        out[empty] = np.nan
     return out
 
 
@@ -103,34 +114,38 @@ def intervals(matrix: Counts, numerators: Floats, denominators: Floats) -> list[
 
 def _bounds(samples: Floats) -> list[tuple[float, float, int]]:
     """(low, high, dropped) of each row of [subjects, draws], which is sorted in place (NaN last); as `interval` gives them."""
-    dropped = np.isnan(samples).sum(axis=1)
     samples.sort(axis=1)
+    dropped = np.zeros(len(samples), dtype=np.int64)
+    some = np.isnan(samples[:, -1])
+    dropped[some] = np.isnan(samples[some]).sum(axis=1)
     found = [(0.0, 0.0, samples.shape[1])] * len(samples)
     for n in np.unique(dropped):
         rows, kept = np.flatnonzero(dropped == n), samples.shape[1] - int(n)
         if not kept:
             continue
-        ends = [_linear(samples[rows], (kept - 1) * np.true_divide(bound, 100)) for bound in BOUNDS]
+        ends = [_linear(samples, rows, (kept - 1) * np.true_divide(bound, 100)) for bound in BOUNDS]
         for place, low, high in zip(rows, *ends, strict=True):
             found[place] = (float(low), float(high), int(n))
     return found
 
 
-def _linear(rows: Floats, place: float) -> Floats:
-    """Value of sorted rows at a fractional place: numpy's linear rule, to the last bit."""
+def _linear(samples: Floats, rows: npt.NDArray[np.int64], place: float) -> Floats:
+    """Values of some sorted rows at a fractional place: numpy's linear rule, to the last bit."""
     below = int(place)
     share = place - below
-    a, b = rows[:, below], rows[:, min(below + 1, rows.shape[1] - 1)]
+    a, b = samples[rows, below], samples[rows, min(below + 1, samples.shape[1] - 1)]
     value: Floats = b - (b - a) * (1 - share) if share >= 0.5 else a + (b - a) * share
     return value
 
 
 def distinct(columns: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
     """(the distinct columns in order of appearance, which of them each column is)."""
+    rows = np.ascontiguousarray(columns.T)  # a column in one piece, as it is compared here and multiplied later
     seen: dict[bytes, int] = {}
-    which = np.array([seen.setdefault(column.tobytes(), len(seen)) for column in columns.T], dtype=np.int64)
-    first = np.unique(which, return_index=True)[1]
-    return np.ascontiguousarray(columns[:, first]), which
+    which = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
+    if len(seen) < len(rows):
+        rows = rows[np.unique(which, return_index=True)[1]]
+    return rows.T, which
 
 
 def wilson(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:

@@ -115,7 +115,7 @@ def check_metrics(
     `metrics`: all rows of these cells, and no others.
     """
     targets, names = Targets.of(targets), list(names)
-    cuts = [(cut, value) for cut in targets.slices.columns[1:] for value in targets.slices[cut].unique().sort()]
+    cuts = list(targets.places)
     wanted = (
         pl.DataFrame({"cell_id": sorted(cells)}, schema={"cell_id": pl.String})
         .join(pl.DataFrame(cuts, schema=["slice", "value_of"], orient="row"), how="cross")

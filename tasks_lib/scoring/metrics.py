@@ -15,7 +15,6 @@ from tasks_lib.protocol.vocabulary import AskScope
 from tasks_lib.scoring.targets import Target, Targets, base_tasks
 
 HEADLINE = ("RA-Set", "RA-Graph", "EA-Micro", "TEA", "CEA-Set", "CEA-Graph", "R+E-Set", "R+E-Graph")
-CUTS = ("all", "corpus", "behavior", "difficulty", "size")
 
 
 class DenominatorError(ValueError):
@@ -127,24 +126,17 @@ def measure(
     """
     targets = Targets.of(targets)
     check_rows(rows, targets, what)
-    tasks = per_task(rows, metrics).join(targets.slices, on="task_id")
-    columns = [f"{name}|{part}" for name in metrics for part in "nd"]
-    sums = pl.concat(
-        tasks.group_by(cut)
-        .agg(pl.col(columns).sum().cast(pl.Float64))
-        .sort(cut)
-        .select(pl.lit(cut).alias("slice"), pl.col(cut).alias("value_of"), *columns)
-        for cut in CUTS
-    )
-    parts = sums.select(columns).to_numpy()
+    columns = [pl.col(f"{name}|{part}").cast(pl.Float64) for name in metrics for part in "nd"]
+    tasks = per_task(rows, metrics).select(columns).to_numpy()
+    parts = np.stack([tasks[places].sum(axis=0) for places in targets.places.values()])
     top, bottom = parts[:, 0::2], parts[:, 1::2]
     values = np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0)
-    count = len(metrics)
+    cuts, shown = zip(*targets.places, strict=True)
     return pl.DataFrame(
         {
-            "slice": sums["slice"].repeat_by(count).explode(),
-            "value_of": sums["value_of"].repeat_by(count).explode(),
-            "metric": list(metrics) * sums.height,
+            "slice": np.repeat(cuts, len(metrics)),
+            "value_of": np.repeat(shown, len(metrics)),
+            "metric": list(metrics) * len(parts),
             "numerator": top.ravel(),
             "denominator": bottom.ravel(),
             "value": values.ravel(),

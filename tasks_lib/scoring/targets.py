@@ -46,6 +46,8 @@ class Target:
         }
 
 
+CUTS = ("all", "corpus", "behavior", "difficulty", "size")
+"""What values are published by (PROTOCOL 12)."""
 SIZES = {1: "1", 2: "2-3", 3: "2-3", 4: "4-5", 5: "4-5"}
 LARGEST = "6-8"
 """Cuts by how many databases the target list holds; LARGEST for all above."""
@@ -62,6 +64,16 @@ class Targets(tuple[Target, ...]):
     @cached_property
     def tasks(self) -> frozenset[str]:
         return frozenset(t.task_id for t in self)
+
+    @cached_property
+    def base(self) -> int:
+        """Number of base tasks; equals the total weight exactly (known fault A04)."""
+        weight = sum(t.weight for t in self)
+        if weight != len(self.tasks):
+            raise ValueError(
+                f"episode weights add up to {weight}, expected {len(self.tasks)} base tasks; a branch is missing."
+            )
+        return len(self.tasks)
 
     @cached_property
     def required(self) -> npt.NDArray[np.int64]:
@@ -97,8 +109,17 @@ class Targets(tuple[Target, ...]):
         )
 
     @cached_property
+    def places(self) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
+        """By cut and value, in the order of CUTS and of values: the places of its base tasks, which are in order of appearance."""
+        return {
+            (cut, value): np.flatnonzero((self.slices[cut] == value).to_numpy())
+            for cut in CUTS
+            for value in sorted(self.slices[cut].unique())
+        }
+
+    @cached_property
     def slices(self) -> pl.DataFrame:
-        """task_id and what every base task counts under in each cut: all, corpus, behavior, difficulty, size (PROTOCOL 12)."""
+        """task_id and what every base task counts under in each of CUTS, in order of appearance."""
         seen = {t.task_id: t for t in self}
         return pl.DataFrame(
             {
@@ -156,10 +177,5 @@ def episodes_of(contracts: Iterable[Contract]) -> Targets:
 
 
 def base_tasks(targets: Iterable[Target]) -> int:
-    """N: the number of base tasks; equals the total weight exactly (known fault A04)."""
-    targets = tuple(targets)
-    tasks = {t.task_id for t in targets}
-    weight = sum(t.weight for t in targets)
-    if weight != len(tasks):
-        raise ValueError(f"episode weights add up to {weight}, expected {len(tasks)} base tasks; a branch is missing.")
-    return len(tasks)
+    """N: the number of base tasks. Raises ValueError when a branch is missing."""
+    return Targets.of(targets).base

@@ -8,6 +8,7 @@ artifact is *not done*: `ok` says False with a warning that names the key, and t
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -16,7 +17,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ class Record:
     params: dict[str, Any] = field(default_factory=dict)
 
 
+@functools.cache
 def _schema_digest(schema: pa.Schema) -> str:
     return digest([[f.name, str(f.type), f.nullable] for f in schema])
 
@@ -268,7 +270,7 @@ class ArtifactStore:
             inputs=dict(inputs or {}),
             params=dict(params or {}),
         )
-        self._put(self.record_path(table, key), json.dumps(asdict(record), sort_keys=True).encode())
+        self._put(self.record_path(table, key), json.dumps(vars(record), sort_keys=True).encode())
         self._seen.pop(self.path(table, key), None)
         return record
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -44,6 +45,6 @@ class Table:
     def stage(self) -> str:
         return f"{self.name}@{self.version}"
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         return pa.schema([pa.field(n, t, nullable=n in self.nullable) for n, t, _ in self.columns])
