@@ -290,9 +290,13 @@ def report_command(
     """Verify a run and write its results page."""
 
     def work() -> dict[str, Any]:
+        from flows import runs
         from flows.report import report
         from tasks_lib.scoring.comparison import NotComparable
 
+        if against:
+            runs.load(against)
+        runs.load(run)
         try:
             return run_flow(lambda: report(run, against))
         except NotComparable as error:

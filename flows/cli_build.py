@@ -55,7 +55,9 @@ def build(
         if not named:
             profiles.load(profile)
         from flows.benchmark import benchmark
+        from tasks_lib.contracts.release import check_out
 
+        check_out(out)
         return run_flow(
             lambda: benchmark(
                 spider=given[0],

@@ -36,6 +36,7 @@ def score(
         finish(json_, schemas, json.dumps(schemas, indent=1), True)
 
     def work() -> dict[str, Any]:
+        from flows.score import read_files
         from flows.score import score as score_flow
         from tasks_lib.evaluation.predictions import PredictionsRefused
 
@@ -44,6 +45,7 @@ def score(
         if answers is not None and not answers.resolve().parent.is_dir():
             raise BadUsage(f"--answers {answers} lies in no folder, expected one that exists; make it first.")
         try:
+            read_files(name, routes, asks, sql, answers)  # what is wrong with them is told before anything is started
             return run_flow(lambda: score_flow(folder, name, routes, asks, sql, answers, judges[0] if judges else None))
         except PredictionsRefused as error:
             raise BadUsage(str(error)) from error

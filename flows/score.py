@@ -75,8 +75,18 @@ class Files:
     sql: list[SqlLine] | None
 
 
-def read_files(routes: Path | None, asks: Path | None, sql: Path | None) -> Files:
-    """Records of the files given. Raises PredictionsRefused."""
+def read_files(
+    name: str, routes: Path | None, asks: Path | None, sql: Path | None, answers: Path | None = None
+) -> Files:
+    """Records of the files given, once it is clear that they can be scored under `name`. Raises PredictionsRefused."""
+    if not re.fullmatch(NAME, name):
+        raise PredictionsRefused(
+            f"--name {name!r} cannot name an agent, expected letters, digits, - and _ (at most 40)."
+        )
+    if routes is None and (asks is None or answers is None):
+        raise PredictionsRefused("nothing is to be scored, expected --routes FILE, or --asks FILE with --answers FILE.")
+    if routes is None and sql is not None:
+        raise PredictionsRefused("--sql was given without --routes, expected the routes that the SQL belongs to.")
     given = {name: path for name, path in (("routes", routes), ("asks", asks), ("sql", sql)) if path is not None}
     return Files(
         given,
@@ -107,15 +117,7 @@ async def score(
         answers: File to write released answers to, for the agent to route again with.
         judge: Backend that aligns questions; none means offline/hybrid.
     """
-    if not re.fullmatch(NAME, name):
-        raise PredictionsRefused(
-            f"--name {name!r} cannot name an agent, expected letters, digits, - and _ (at most 40)."
-        )
-    if routes is None and (asks is None or answers is None):
-        raise PredictionsRefused("nothing is to be scored, expected --routes FILE, or --asks FILE with --answers FILE.")
-    if routes is None and sql is not None:
-        raise PredictionsRefused("--sql was given without --routes, expected the routes that the SQL belongs to.")
-    files = read_files(routes, asks, sql)
+    files = read_files(name, routes, asks, sql, answers)
     run = spec_of(await release_folder(release), judge=judge)
     inputs = load(run.release)
     store = ArtifactStore(settings().resolved_store_url)

@@ -168,6 +168,25 @@ def test_an_unknown_run(dsabench: Command, command: tuple[str, ...]) -> None:
     refused(said, 2, "run-0123456789ab", "expected", "known runs")
 
 
+def test_what_cannot_be_used_is_told_before_a_flow_is_started(
+    dsabench: Command, embedded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("cli", "cli_routes", "cli_build"):
+        monkeypatch.setattr(f"flows.{module}.run_flow", lambda work: pytest.fail("a flow was started for nothing"))
+    gone, root = tmp_path / "gone.jsonl", write_spider(tmp_path / "spider")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{", "utf-8")
+    score = ("score", "--release", str(embedded), "--json")
+    refused(dsabench(*score, "--routes", str(gone)), 2, str(gone), "expected")
+    said = dsabench(*score, "--routes", str(broken))  # a line of its own for every fault of a file
+    assert said.code == 2
+    assert "line 1: no JSON object" in str(said.json["error"])
+    refused(dsabench(*score), 2, "nothing is to be scored", "--routes")
+    refused(dsabench("build", "--spider", str(root), "--out", str(root), "--json"), 2, f"{root} exists", "new folder")
+    for option in ("--run", "--against"):
+        refused(dsabench("report", option, "run-0123456789ab", "--json"), 2, "run-0123456789ab", "known runs")
+
+
 @pytest.mark.parametrize("command", ["verify", "report"])
 def test_no_run_yet(dsabench: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setenv("DSABENCH_HOME", str(tmp_path))
