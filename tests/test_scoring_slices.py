@@ -60,7 +60,7 @@ def test_slices_by_hand() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_a_slice_is_the_sum_over_its_own_tasks(data: st.DataObject) -> None:
-    """Whatever the tasks: each slice is what the metric gives on the tasks of that value alone."""
+    """Whatever the tasks and the order of rows: each slice is what the metric gives on the tasks of that value alone."""
     drawn = data.draw(
         st.lists(
             st.tuples(st.sampled_from(KINDS), st.sampled_from(list(Corpus)), st.sampled_from(list(Difficulty))),
@@ -72,6 +72,7 @@ def test_a_slice_is_the_sum_over_its_own_tasks(data: st.DataObject) -> None:
     targets = episodes_of(tasks)
     rows = episodes(targets, [data.draw(st.integers(0, len(t.units))) for t in targets])
     table = measure(rows, targets, CELL_METRICS, "x")
+    assert measure(rows.sample(fraction=1.0, shuffle=True, seed=1), targets, CELL_METRICS, "x").equals(table)
     assert table.select("slice", "value_of", "metric").is_unique().all()
     seen: dict[str, set[str]] = {}
     for (cut, shown), part in table.partition_by("slice", "value_of", as_dict=True).items():

@@ -127,7 +127,8 @@ def measure(
     targets = Targets.of(targets)
     check_rows(rows, targets, what)
     columns = [pl.col(f"{name}|{part}").cast(pl.Float64) for name in metrics for part in "nd"]
-    tasks = per_task(rows, metrics).select(columns).to_numpy().T  # a metric in one piece: numpy adds it up pairwise
+    ordered = targets.slices.select("task_id").join(per_task(rows, metrics), on="task_id", maintain_order="left")
+    tasks = ordered.select(columns).to_numpy().T  # a metric in one piece: numpy adds it up pairwise
     parts = np.stack([tasks.take(places, axis=1).sum(axis=1) for places in targets.places.values()])
     top, bottom = parts[:, 0::2], parts[:, 1::2]
     values = np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0)
