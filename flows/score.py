@@ -75,9 +75,7 @@ class Files:
     sql: list[SqlLine] | None
 
 
-def read_files(
-    name: str, routes: Path | None, asks: Path | None, sql: Path | None, answers: Path | None = None
-) -> Files:
+def read_files(name: str, routes: Path | None, asks: Path | None, sql: Path | None, answers: Path | None) -> Files:
     """Records of the files given, once it is clear that they can be scored under `name`. Raises PredictionsRefused."""
     if not re.fullmatch(NAME, name):
         raise PredictionsRefused(

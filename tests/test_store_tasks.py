@@ -78,9 +78,8 @@ def test_a_stage_survives_a_lost_worker_and_a_second_loss_names_it(tmp_path: Pat
     from tasks_lib.store.schemas import RELEASES
     from tasks_lib.store.tasks import close_pool, ensure, stage_task
 
-    close_pool(
-        at_once=True
-    )  # what other tests left may have been killed by them, which would count as a loss of this job
+    # A worker that other tests left may have been killed by them, which would count as a loss of this job.
+    close_pool(at_once=True)
     store = ArtifactStore(str(tmp_path / "store"))
     stage = stage_task("releases")
 
